@@ -1,0 +1,49 @@
+"""fly-theory: exact analysis, simulation, proof and replay of speculative-decoding verification rules.
+
+Names resolve on first use, so importing the package costs little and needs neither jax nor torch. Target p, draft q,
+vocabulary V, draft length K: this order, these letters, everywhere; logs are natural.
+"""
+
+import importlib
+from typing import Any
+
+_EXPORTS = {
+    "Claim": "fly_theory.claims",
+    "Interpreter": "fly_theory.interpreters",
+    "Rule": "fly_theory.rules.base",
+    "Verdict": "fly_theory.rules.base",
+    "block_efficiency": "fly_theory.closed_form",
+    "block_rule": "fly_theory.registry",
+    "entropy": "fly_theory.distributions",
+    "normalised_entropy": "fly_theory.distributions",
+    "rule": "fly_theory.registry",
+    "rules": "fly_theory.registry",
+    "softmax": "fly_theory.distributions",
+    "top_k_entropy": "fly_theory.distributions",
+    "warp": "fly_theory.distributions",
+    "waste": "fly_theory.closed_form",
+}
+_SUBMODULES = ("allowed_sets", "claims", "closed_form", "distributions", "divergence", "errors")
+
+__version__ = "0.1.0"
+__all__ = [*_EXPORTS, *_SUBMODULES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    """Exported names, submodules, and registered rule classes by class name (`ft.Lenience`)."""
+    if name in _EXPORTS:
+        return getattr(importlib.import_module(_EXPORTS[name]), name)
+    if name in _SUBMODULES:
+        return importlib.import_module(f"fly_theory.{name}")
+    if name[:1].isupper():
+        from fly_theory.registry import class_by_name
+
+        found = class_by_name(name)
+        if found is not None:
+            return found
+    msg = f"module 'fly_theory' has no attribute {name!r}"
+    raise AttributeError(msg)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,113 @@
+"""The few array operations that every rule shares, written once against the Python array API.
+
+Arrays are never converted here: numpy, torch, jax, exact and symbolic arrays come in and go out as what they are.
+"""
+
+import sys
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, device
+
+# The array API has no common static type; `Array` documents intent and is any object with `__array_namespace__`
+# (or one that array-api-compat wraps).
+Array = Any
+Number = int | float | Fraction
+
+__all__ = [
+    "Array",
+    "Number",
+    "array_namespace",
+    "as_fraction",
+    "constant",
+    "device",
+    "first_true",
+    "holds_values",
+    "inverse_cdf",
+    "normalise",
+    "one_hot",
+    "positive_part",
+    "scalar",
+    "sum_where_key_below",
+    "take",
+]
+
+
+def as_fraction(value: Number) -> Fraction:
+    """The rational a parameter means: a float stands for the decimal it prints as, so 0.4 is 2/5."""
+    return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+
+
+def scalar(value: Number, like: Array) -> Any:
+    """A parameter as a scalar that `like` can be combined with: a float, or a Fraction for exact and symbolic arrays."""
+    return as_fraction(value) if getattr(like, "is_exact", False) else float(value)
+
+
+def constant(value: Number, like: Array) -> Array:
+    """A parameter as a 0-d array with the dtype and device of `like`, for functions that take arrays only."""
+    return array_namespace(like).asarray(scalar(value, like), dtype=like.dtype, device=device(like))
+
+
+def holds_values(x: Array) -> bool:
+    """Whether the entries of `x` can be inspected: False for symbols and for arrays being traced by jax."""
+    if getattr(x, "is_symbolic", False):
+        return False
+    jax = sys.modules.get("jax")
+    return not (jax is not None and isinstance(x, jax.core.Tracer))
+
+
+def positive_part(x: Array) -> Array:
+    """(x)+, elementwise."""
+    return array_namespace(x).clip(x, min=0)
+
+
+def normalise(weights: Array) -> Array:
+    """Weights (..., V) divided by their sum over the last axis; a row without mass stays zero."""
+    xp = array_namespace(weights)
+    mass = xp.sum(weights, axis=-1, keepdims=True)
+    return weights / xp.where(mass > 0, mass, xp.ones_like(mass))
+
+
+def take(x: Array, tokens: Array) -> Array:
+    """The entries x[..., tokens]: x is (..., V), tokens (...,); batch axes broadcast."""
+    xp = array_namespace(x)
+    batch = np.broadcast_shapes(tuple(x.shape[:-1]), tuple(tokens.shape))
+    x = xp.broadcast_to(x, (*batch, x.shape[-1]))
+    index = xp.broadcast_to(tokens, batch)[..., None]
+    return xp.take_along_axis(x, index, axis=-1)[..., 0]
+
+
+def one_hot(tokens: Array, like: Array) -> Array:
+    """Point masses at `tokens` (...,), with the vocabulary, dtype and device of `like` (..., V)."""
+    xp = array_namespace(like)
+    ids = xp.arange(like.shape[-1], device=device(like))
+    return xp.astype(ids == tokens[..., None], like.dtype)
+
+
+def first_true(mask: Array) -> Array:
+    """Index (...,) of the first True along the last axis (0 where there is none)."""
+    xp = array_namespace(mask)
+    return xp.argmax(xp.astype(mask, xp.int32), axis=-1)
+
+
+def inverse_cdf(weights: Array, uniforms: Array) -> Array:
+    """Draw one token per row from unnormalised weights (..., V) with uniforms (...,) in [0, 1).
+
+    The token is the first one whose cumulative weight exceeds `uniform * total`; tokens without weight are never drawn.
+    """
+    xp = array_namespace(weights)
+    positive = weights > 0
+    cumulative = xp.where(positive, xp.cumulative_sum(weights, axis=-1), xp.zeros_like(weights))
+    total = xp.max(cumulative, axis=-1)
+    return first_true(positive & (cumulative > (uniforms * total)[..., None]))
+
+
+def sum_where_key_below(keys: Array, values: Array, thresholds: Array) -> Array:
+    """For each threshold (..., T): the sum of the `values` (..., V) whose `keys` (..., V) are below it."""
+    xp = array_namespace(keys)
+    order = xp.argsort(xp.concat([thresholds, keys], axis=-1), axis=-1, stable=True)
+    padded = xp.concat([xp.zeros_like(thresholds), values], axis=-1)
+    running = xp.cumulative_sum(xp.take_along_axis(padded, order, axis=-1), axis=-1)
+    rank = xp.argsort(order, axis=-1, stable=True)
+    return xp.take_along_axis(running, rank[..., : thresholds.shape[-1]], axis=-1)

@@ -1,0 +1,23 @@
+"""Entropies of probability rows p (..., V), in nats, with 0 log 0 = 0."""
+
+from fly_theory.arrays import Array, array_namespace, constant
+
+__all__ = ["entropy", "normalised_entropy", "top_k_entropy"]
+
+
+def entropy(p: Array) -> Array:
+    """Shannon entropy -sum p log p (...,)."""
+    xp = array_namespace(p)
+    return -xp.sum(p * xp.log(xp.where(p > 0, p, xp.ones_like(p))), axis=-1)
+
+
+def normalised_entropy(p: Array) -> Array:
+    """Entropy divided by log V, in [0, 1]: the gate of FLy as the paper writes it (arXiv 2511.22972)."""
+    xp = array_namespace(p)
+    return entropy(p) / xp.log(constant(p.shape[-1], p))
+
+
+def top_k_entropy(p: Array, k: int) -> Array:
+    """-sum p log p over the k largest probabilities, not renormalised: the gate of the released code of FLy (k = 3)."""
+    xp = array_namespace(p)
+    return entropy(xp.flip(xp.sort(p, axis=-1), axis=-1)[..., :k])
