@@ -5,11 +5,14 @@ vocabulary V, draft length K: this order, these letters, everywhere; logs are na
 """
 
 import importlib
+import sys
+from types import ModuleType
 from typing import Any
 
 _EXPORTS = {
     "Claim": "fly_theory.claims",
     "Interpreter": "fly_theory.interpreters",
+    "Report": "fly_theory.report",
     "Rule": "fly_theory.rules.base",
     "Verdict": "fly_theory.rules.base",
     "block_efficiency": "fly_theory.closed_form",
@@ -43,6 +46,17 @@ def __getattr__(name: str) -> Any:
             return found
     msg = f"module 'fly_theory' has no attribute {name!r}"
     raise AttributeError(msg)
+
+
+class _Package(ModuleType):
+    """Keeps an exported function in its place when a submodule of the same name (`rules`, `check`) is imported."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _EXPORTS and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:
