@@ -97,10 +97,13 @@ class Rule(Parametrised):
             Naming the first row that rejects with positive probability and has no residual to redraw from.
         """
         p, q = as_pair(p, q)
-        xp = array_namespace(p, q)
         with trusted_inputs():
-            accepted, residual = self.verdict(p, q)
-        rejected = xp.sum(q - accepted, axis=-1)
+            return self.induced_from(self.verdict(p, q), q)
+
+    def induced_from(self, verdict: Verdict, q: Array) -> Array:
+        """`induced`, given the verdict on (p, q): for who needs both."""
+        accepted, residual = verdict
+        rejected = array_namespace(accepted).sum(q - accepted, axis=-1)
         _check_residual(self, rejected, residual, q)
         return accepted + rejected[..., None] * normalise(residual)
 
