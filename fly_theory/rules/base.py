@@ -83,7 +83,7 @@ class Rule(Parametrised):
     def keep(self, p: Array, q: Array, tokens: Array) -> Array:
         """Probability (...,) that the draft tokens (...,) are accepted: m(x)/q(x), and 0 where q(x) = 0."""
         p, q = as_pair(p, q)
-        _check_tokens(tokens, q)
+        check_tokens(tokens, q)
         xp = array_namespace(p, q)
         accepted, drafted = take(self.verdict(p, q).accepted, tokens), take(q, tokens)
         return accepted / xp.where(drafted > 0, drafted, xp.ones_like(drafted))
@@ -119,8 +119,8 @@ class Rule(Parametrised):
             Naming the first row whose rejected token has no residual to redraw from.
         """
         p, q = as_pair(p, q)
-        _check_tokens(tokens, q)
-        _check_uniforms(uniforms, 2)
+        check_tokens(tokens, q)
+        check_uniforms(uniforms, 2)
         xp = array_namespace(p, q)
         with trusted_inputs():
             accepted = take(self.verdict(p, q).accepted, tokens)
@@ -138,7 +138,7 @@ def _validated(verdict: Callable[[Any, Array, Array], tuple[Array, Array]]) -> C
     return checked
 
 
-def _check_tokens(tokens: Array, q: Array) -> None:
+def check_tokens(tokens: Array, q: Array) -> None:
     dtype = str(tokens.dtype).split(".")[-1]
     if "int" not in dtype:
         msg = f"tokens have dtype {dtype}; token ids are integers"
@@ -152,7 +152,7 @@ def _check_tokens(tokens: Array, q: Array) -> None:
             raise InvalidInput(msg)
 
 
-def _check_uniforms(uniforms: Array, count: int) -> None:
+def check_uniforms(uniforms: Array, count: int) -> None:
     if uniforms.ndim < 1 or uniforms.shape[-1] != count:
         msg = f"uniforms have shape {tuple(uniforms.shape)}; expected (..., {count})"
         raise ShapeError(msg)
