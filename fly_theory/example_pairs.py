@@ -27,7 +27,7 @@ def example_pair(name: str) -> ExamplePair:
         With the nearest names and the list of all of them.
     """
     if name not in EXAMPLE_PAIRS:
-        raise unknown_name("example pair", name, EXAMPLE_PAIRS)
+        raise unknown_name(kind="example pair", name=name, known=EXAMPLE_PAIRS)
     return EXAMPLE_PAIRS[name]
 
 
@@ -36,14 +36,12 @@ def _shares(weights: list[int]) -> tuple[Fraction, ...]:
     return tuple(Fraction(weight, total) for weight in weights)
 
 
-# Integer weights, so that the fractions are exact and the same on every machine.
-_RANKS = range(24)
 _PAIRS = (
     ExamplePair(
         "smooth",
-        "24 tokens; the draft undervalues the likeliest tokens and overvalues the middle and the tail",
-        _shares([round(10_000 * 0.86**rank) for rank in _RANKS]),
-        _shares([round(1_000 * (rank + 1.5) * 0.84**rank) for rank in _RANKS]),
+        "24 tokens; the draft has too much mass on a group of middling tokens",
+        _shares([137, 117, 102, 89, 77, 67, 58, 51, 44, 38, 33, 29, 25, 22, 19, 17, 15, 13, 11, 10, 8, 7, 6, 5]),
+        _shares([56, 46, 38, 33, 30, 33, 41, 56, 75, 94, 105, 104, 90, 69, 47, 29, 17, 10, 6, 5, 4, 4, 4, 4]),
     ),
     ExamplePair(
         "golden",

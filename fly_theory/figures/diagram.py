@@ -1,10 +1,11 @@
-"""What a rule does to one pair of distributions: target, draft, their overlap, the output and its ceiling, per token."""
+"""What rules do to one pair of distributions, token by token: target, draft, overlap, output and its ceiling."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,25 +15,32 @@ from matplotlib.ticker import MaxNLocator
 from fly_theory.arrays import Array
 from fly_theory.claims import Ceiling
 from fly_theory.distributions import as_pair
+from fly_theory.divergence import max_ratio, total_variation
 from fly_theory.errors import InvalidInput, ShapeError
-from fly_theory.figures.style import COLOURS, TWO_COLUMNS, new_figure, style
+from fly_theory.figures.style import COLOURS, LABEL_FONTS, ONE_COLUMN, TWO_COLUMNS, drawable, new_figure, style
 from fly_theory.rules import Rule
 
-__all__ = ["Panel", "ceiling_factor", "diagram"]
+__all__ = ["ceiling_factor", "diagram"]
 
 OTHER = "other"
 
-# Up to this many tokens the horizontal axis names each; up to _MOST_BARS each has a bar of its own.
+_LEGEND = ("target $p$", "draft $q$", "overlap", "output", "ceiling")
+
+# Up to _MOST_NAMED bars are named on the axis; a vocabulary above _MOST_BARS is cut to the tokens that matter most.
 _MOST_NAMED = 16
 _MOST_BARS = 60
+_TOP_OF_LARGE = 30
 
-_PANEL_HEIGHT = 1.32
-_MOST_COLUMNS = 3
+_BAR_WIDTH = 0.84
+_PANEL_HEIGHT = 1.5
+_FRAME_HEIGHT = 0.55
+_LEAST_PANEL_WIDTH = 2.0
+_HEADROOM = 1.06
 
 
 @dataclass(frozen=True)
-class Panel:
-    """What one panel shows, one entry a bar: p, q, out and (where the rule claims one) the ceiling, each (bars,)."""
+class _Panel:
+    """What one panel shows: p, q, out and ceiling (None where none is claimed) of each bar, and the figures above."""
 
     title: str
     p: Array
@@ -43,12 +51,6 @@ class Panel:
     tv: float
     max_ratio: float
 
-    @property
-    def summary(self) -> str:
-        """The line under the title."""
-        ratio = "∞" if math.isinf(self.max_ratio) else f"{self.max_ratio:.3g}"
-        return f"acceptance {self.acceptance:.2f}    TV {self.tv:.3f}    max ratio {ratio}"
-
 
 def diagram(
     p: Array | Sequence[Any],
@@ -58,25 +60,25 @@ def diagram(
     titles: Sequence[str] | None = None,
     labels: Sequence[str] | None = None,
     top: int | None = None,
-    width: float = TWO_COLUMNS,
+    width: float | None = None,
 ) -> Figure:
     """Draw the output distribution of each rule on one pair, one panel a rule, all on the same axes.
 
     Parameters
     ----------
     p, q
-        Target and draft, (V,) each.
+        Target and draft, (V,) each: lists, numpy arrays, or what numpy can read without a copy.
     rules
         Token-level rules.
     titles
         One title a panel; the SPEC of the rule by default.
     labels
-        (V,) names of the tokens; their ids by default.
+        (V,) names of the tokens; their ids by default. Shown when there are at most 16 bars.
     top
-        Draw only the `top` tokens to which p or q gives most, and the sum of all others as a last bar.
-        By default every token up to 60 tokens, else 30.
+        Show only the `top` tokens to which p or q gives most, and all others as one last bar. By default every token
+        is shown up to 60 tokens, and 30 of a larger vocabulary.
     width
-        Of the figure, in inches.
+        Of the figure, in inches; by default one column for one rule, else two columns.
 
     Returns
     -------
@@ -86,25 +88,25 @@ def diagram(
     Raises
     ------
     InvalidInput
-        For no rule, numbers of titles or labels that do not fit, or `top` below 1; also whatever `Rule.induced` raises.
+        For no rule, numbers of titles or labels that do not fit, or `top` below 1; also what `Rule.induced` raises.
     """
-    p, q = as_pair(p, q)
+    p, q = as_pair(*(x if isinstance(x, list | tuple) else np.asarray(x) for x in (p, q)))
     _check(p, q, rules, titles, labels, top)
     if top is None and p.shape[-1] > _MOST_BARS:
-        top = _MOST_BARS // 2
-    groups = _bars(p, q, top)
-    names = _names(groups, labels)
+        top = _TOP_OF_LARGE
+    bars = _bars(p, q, top)
     panels = [
-        _panel(p, q, rule, rule.spec if titles is None else titles[index], groups) for index, rule in enumerate(rules)
+        _panel(p, q, rule, bars, title)
+        for rule, title in zip(rules, titles or [rule.spec for rule in rules], strict=True)
     ]
     with style():
-        return _draw(panels, names, width)
+        return _draw(panels, _names(bars, labels), width or (ONE_COLUMN if len(rules) == 1 else TWO_COLUMNS))
 
 
 def ceiling_factor(rule: Rule, p: Array, q: Array) -> float | None:
-    """The smallest factor c for which the rule claims out <= c p on this pair, or None when it claims no ceiling."""
+    """The smallest factor c with which the rule claims out <= c p on this pair (V,), or None when it claims none."""
     factors = [
-        float(claim.factor(p, q)) if callable(claim.factor) else float(claim.factor)
+        float(claim.factor(p, q) if callable(claim.factor) else claim.factor)
         for claim in rule.claims
         if isinstance(claim, Ceiling)
     ]
@@ -120,17 +122,144 @@ def _check(
     top: int | None,
 ) -> None:
     if p.ndim != 1 or q.ndim != 1:
-        msg = f"p {tuple(p.shape)} and q {tuple(q.shape)}: a diagram shows one pair, (V,) each"
+        msg = f"p has shape {tuple(p.shape)} and q {tuple(q.shape)}; a diagram shows one pair, (V,) each"
         raise ShapeError(msg)
     if not rules:
         msg = "rules is empty; a diagram shows at least one rule"
         raise InvalidInput(msg)
     if titles is not None and len(titles) != len(rules):
-        msg = f"{len(titles)} titles for {len(rules)} rules; give one a rule"
+        msg = f"titles has {len(titles)} entries for {len(rules)} rules; give one a rule"
         raise InvalidInput(msg)
     if labels is not None and len(labels) != p.shape[-1]:
-        msg = f"{len(labels)} labels for a vocabulary of {p.shape[-1]} tokens; give one a token"
+        msg = f"labels has {len(labels)} entries for a vocabulary of {p.shape[-1]} tokens; give one a token"
         raise InvalidInput(msg)
     if top is not None and top < 1:
-        msg = f"top={top} is below 1: at least one token is shown"
+        msg = f"top={top} is below 1; at least one token is shown"
         raise InvalidInput(msg)
+
+
+# -- from distributions to bars ----------------------------------------------------------------------------------------
+
+
+def _bars(p: Array, q: Array, top: int | None) -> list[Array]:
+    """The token ids of each bar: one each, but all that are not among the `top` in the last."""
+    order = np.argsort(-p, kind="stable")
+    if top is None or top >= len(order):
+        return list(order[:, None])
+    shown = np.zeros(len(order), dtype=bool)
+    shown[np.argsort(-np.maximum(p, q), kind="stable")[:top]] = True
+    return [*order[shown[order]][:, None], np.flatnonzero(~shown)]
+
+
+def _panel(p: Array, q: Array, rule: Rule, bars: list[Array], title: str) -> _Panel:
+    out, factor = rule.induced(p, q), ceiling_factor(rule, p, q)
+    heights = _heights(p, bars)
+    return _Panel(
+        title=title,
+        p=heights,
+        q=_heights(q, bars),
+        out=_heights(out, bars),
+        ceiling=None if factor is None else factor * heights,
+        acceptance=float(rule.acceptance(p, q)),
+        tv=float(total_variation(p, out)),
+        max_ratio=float(max_ratio(p, out)),
+    )
+
+
+def _heights(x: Array, bars: list[Array]) -> Array:
+    return np.array([x[ids].sum() for ids in bars])
+
+
+def _names(bars: list[Array], labels: Sequence[str] | None) -> list[str]:
+    names = []
+    for ids in bars:
+        token = int(ids[0])
+        if len(ids) > 1:
+            names.append(OTHER)
+        elif labels is None:
+            names.append(str(token))
+        else:
+            names.append(labels[token] if drawable(labels[token]) else f"#{token}")
+    return names
+
+
+# -- from bars to a figure ---------------------------------------------------------------------------------------------
+
+
+def _draw(panels: Sequence[_Panel], names: Sequence[str], width: float) -> Figure:
+    columns = _columns(len(panels), width)
+    rows = math.ceil(len(panels) / columns)
+    figure = new_figure(width, _FRAME_HEIGHT + rows * _PANEL_HEIGHT)
+    axes = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
+    for spare in axes[len(panels) :]:
+        spare.remove()
+    for ax in axes[max(0, len(panels) - columns) : len(panels)]:
+        ax.tick_params(labelbottom=True)
+    for ax, panel in zip(axes, panels, strict=False):
+        _draw_panel(ax, panel)
+    tallest = max(float(heights.max()) for panel in panels for heights in (panel.p, panel.q, panel.out))
+    axes[0].set_ylim(0, _HEADROOM * tallest)
+    axes[0].yaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
+    axes[0].set_xlim(-0.75, len(names) - 0.25)
+    _name_bars(axes[0], names)
+    size = mpl.rcParams["axes.labelsize"]
+    figure.supylabel("probability", fontsize=size)
+    figure.supxlabel("tokens, by falling target probability", fontsize=size)
+    legend = {name: artist for ax in figure.axes for artist, name in zip(*ax.get_legend_handles_labels(), strict=True)}
+    shown = [name for name in _LEGEND if name in legend]
+    figure.legend([legend[name] for name in shown], shown, loc="outside upper center", ncols=len(shown))
+    return figure
+
+
+def _columns(panels: int, width: float) -> int:
+    fitting = max(1, int(width / _LEAST_PANEL_WIDTH))
+    return math.ceil(panels / math.ceil(panels / fitting))
+
+
+def _draw_panel(ax: Axes, panel: _Panel) -> None:
+    ids = np.arange(len(panel.p))
+    edges = np.arange(len(panel.p) + 1) - 0.5
+    target, draft, overlap, output, ceiling = _LEGEND
+    ax.bar(ids, panel.p, _BAR_WIDTH, color=COLOURS["target"], label=target)
+    ax.bar(ids, panel.q, _BAR_WIDTH, color=COLOURS["draft"], label=draft)
+    ax.bar(ids, np.minimum(panel.p, panel.q), _BAR_WIDTH, color=COLOURS["overlap"], label=overlap)
+    ax.stairs(
+        panel.out,
+        edges,
+        baseline=None,
+        color=COLOURS["output"],
+        linewidth=1.3,
+        path_effects=[Stroke(linewidth=2.3, foreground="white"), Normal()],
+        label=output,
+    )
+    if panel.ceiling is not None:
+        ax.stairs(
+            panel.ceiling,
+            edges,
+            baseline=None,
+            color=COLOURS["ceiling"],
+            linewidth=0.9,
+            linestyle=(0, (4, 2)),
+            label=ceiling,
+        )
+    ax.set_title(panel.title, loc="left", pad=12, parse_math=False)
+    ratio = "∞" if math.isinf(panel.max_ratio) else f"{panel.max_ratio:.2f}"
+    ax.annotate(
+        f"acceptance {panel.acceptance:.2f}   TV {panel.tv:.3f}   max ratio {ratio}",
+        (0, 1),
+        xytext=(0, 3),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        fontsize=mpl.rcParams["xtick.labelsize"],
+        color="0.35",
+    )
+
+
+def _name_bars(ax: Axes, names: Sequence[str]) -> None:
+    if len(names) <= _MOST_NAMED:
+        ticks, rotation = range(len(names)), 90 if max(map(len, names)) > 2 else 0
+    else:
+        ticks, rotation = [], 0
+        if names[-1] == OTHER:
+            ticks = [len(names) - 1]
+    ax.set_xticks(list(ticks), [names[t] for t in ticks], rotation=rotation, family=LABEL_FONTS, parse_math=False)

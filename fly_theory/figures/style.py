@@ -4,6 +4,7 @@ Figures are made with `matplotlib.figure.Figure`, never through pyplot, so drawi
 """
 
 import contextlib
+import functools
 import io
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from matplotlib.font_manager import findfont, get_font
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from fly_theory.errors import InvalidInput
 from fly_theory.files import write_bytes
@@ -18,10 +21,12 @@ from fly_theory.files import write_bytes
 __all__ = [
     "COLOURS",
     "FORMATS",
+    "LABEL_FONTS",
     "ONE_COLUMN",
     "SERIES",
     "TWO_COLUMNS",
     "check_path",
+    "drawable",
     "encode",
     "new_figure",
     "save",
@@ -46,7 +51,9 @@ SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#00
 
 FORMATS = ("png", "svg", "pdf")
 
-# STIX comes with matplotlib, so text has the same shape everywhere; in an SVG, text stays text and falls back to Times.
+# STIX and DejaVu come with matplotlib, so text has the same shape everywhere; in an SVG text stays text, and falls back
+# to Times. Labels that come from data, such as tokens, need the wider coverage of both.
+LABEL_FONTS = ("STIXGeneral", "DejaVu Sans")
 _PARAMETERS: dict[str, Any] = {
     "font.family": "serif",
     "font.serif": ["STIXGeneral", "Times New Roman", "Times"],
@@ -96,7 +103,17 @@ def style() -> Iterator[None]:
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure of this size in inches with a constrained layout; create it and draw inside `style()`."""
-    return Figure(figsize=(width, height), layout="constrained")
+    return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.03, h_pad=0.03))
+
+
+def drawable(text: str) -> bool:
+    """Whether `LABEL_FONTS` have every character of the text."""
+    return all(ord(character) in _code_points() for character in text)
+
+
+@functools.cache
+def _code_points() -> frozenset[int]:
+    return frozenset().union(*(get_font(findfont(family)).get_charmap() for family in LABEL_FONTS))
 
 
 def encode(figure: Figure, file_format: str) -> bytes:
