@@ -26,7 +26,18 @@ _EXPORTS = {
     "warp": "fly_theory.distributions",
     "waste": "fly_theory.closed_form",
 }
-_SUBMODULES = ("allowed_sets", "claims", "closed_form", "distributions", "divergence", "errors")
+_SUBMODULES = (
+    "allowed_sets",
+    "claims",
+    "closed_form",
+    "cost",
+    "distributions",
+    "divergence",
+    "errors",
+    "false_acceptance",
+    "published",
+    "renewal",
+)
 
 __version__ = "0.1.0"
 __all__ = [*_EXPORTS, *_SUBMODULES]  # noqa: PLE0604

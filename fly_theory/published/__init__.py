@@ -25,8 +25,8 @@ def table(name: str) -> list[dict[str, Any]]:
     """
     if name not in tables():
         raise unknown_name("published table", name, tables())
-    with files(__name__).joinpath(f"{name}.csv").open(encoding="utf-8", newline="") as file:
-        return [{column: _value(text) for column, text in row.items()} for row in csv.DictReader(file)]
+    lines = files(__name__).joinpath(f"{name}.csv").read_text(encoding="utf-8").splitlines()
+    return [{column: _value(text) for column, text in row.items()} for row in csv.DictReader(lines)]
 
 
 def _value(text: str) -> str | float:
