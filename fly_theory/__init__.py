@@ -10,8 +10,11 @@ from types import ModuleType
 from typing import Any
 
 _EXPORTS = {
+    "Block": "fly_theory.blocks",
+    "BlockRule": "fly_theory.blocks",
     "Claim": "fly_theory.claims",
     "Interpreter": "fly_theory.interpreters",
+    "MarkovPair": "fly_theory.pairs",
     "Report": "fly_theory.report",
     "Rule": "fly_theory.rules.base",
     "Verdict": "fly_theory.rules.base",
@@ -22,6 +25,7 @@ _EXPORTS = {
     "rule": "fly_theory.registry",
     "rules": "fly_theory.registry",
     "softmax": "fly_theory.distributions",
+    "tokenwise": "fly_theory.blocks",
     "top_k_entropy": "fly_theory.distributions",
     "warp": "fly_theory.distributions",
     "waste": "fly_theory.closed_form",
