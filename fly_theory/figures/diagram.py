@@ -35,7 +35,12 @@ _BAR_WIDTH = 0.84
 _PANEL_HEIGHT = 1.5
 _FRAME_HEIGHT = 0.55
 _LEAST_PANEL_WIDTH = 2.0
+_LEGEND_ENTRY_WIDTH = 0.95
 _HEADROOM = 1.06
+
+# Longer names stand upright, and need this many inches a character.
+_LONGEST_FLAT = 2
+_CHARACTER = 0.05
 
 
 @dataclass(frozen=True)
@@ -189,25 +194,29 @@ def _names(bars: list[Array], labels: Sequence[str] | None) -> list[str]:
 def _draw(panels: Sequence[_Panel], names: Sequence[str], width: float) -> Figure:
     columns = _columns(len(panels), width)
     rows = math.ceil(len(panels) / columns)
-    figure = new_figure(width, _FRAME_HEIGHT + rows * _PANEL_HEIGHT)
+    last = range(len(panels) - columns, len(panels))
+    ticks = [bar for bar, name in enumerate(names) if len(names) <= _MOST_NAMED or name == OTHER]
+    longest = max((len(names[bar]) for bar in ticks), default=0)
+    upright = longest > _LONGEST_FLAT and len(ticks) > 1
+    labelled_rows = len({panel // columns for panel in last})
+    height = rows * _PANEL_HEIGHT + _FRAME_HEIGHT + upright * longest * labelled_rows * _CHARACTER
+    figure = new_figure(width, height)
     axes = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
     for spare in axes[len(panels) :]:
         spare.remove()
-    for ax in axes[max(0, len(panels) - columns) : len(panels)]:
-        ax.tick_params(labelbottom=True)
-    for ax, panel in zip(axes, panels, strict=False):
+    for index, (ax, panel) in enumerate(zip(axes, panels, strict=False)):
         _draw_panel(ax, panel)
+        ax.set_xticks(
+            ticks, [names[bar] for bar in ticks], rotation=90 if upright else 0, family=LABEL_FONTS, parse_math=False
+        )
+        ax.tick_params(labelbottom=index in last)
     tallest = max(float(heights.max()) for panel in panels for heights in (panel.p, panel.q, panel.out))
+    axes[0].set_xlim(-0.75, len(names) - 0.25)
     axes[0].set_ylim(0, _HEADROOM * tallest)
     axes[0].yaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
-    axes[0].set_xlim(-0.75, len(names) - 0.25)
-    _name_bars(axes[0], names)
-    size = mpl.rcParams["axes.labelsize"]
-    figure.supylabel("probability", fontsize=size)
-    figure.supxlabel("tokens, by falling target probability", fontsize=size)
-    legend = {name: artist for ax in figure.axes for artist, name in zip(*ax.get_legend_handles_labels(), strict=True)}
-    shown = [name for name in _LEGEND if name in legend]
-    figure.legend([legend[name] for name in shown], shown, loc="outside upper center", ncols=len(shown))
+    figure.supylabel("probability", fontsize=mpl.rcParams["axes.labelsize"])
+    figure.supxlabel("tokens, by falling target probability", fontsize=mpl.rcParams["axes.labelsize"])
+    _draw_legend(figure)
     return figure
 
 
@@ -255,11 +264,8 @@ def _draw_panel(ax: Axes, panel: _Panel) -> None:
     )
 
 
-def _name_bars(ax: Axes, names: Sequence[str]) -> None:
-    if len(names) <= _MOST_NAMED:
-        ticks, rotation = range(len(names)), 90 if max(map(len, names)) > 2 else 0
-    else:
-        ticks, rotation = [], 0
-        if names[-1] == OTHER:
-            ticks = [len(names) - 1]
-    ax.set_xticks(list(ticks), [names[t] for t in ticks], rotation=rotation, family=LABEL_FONTS, parse_math=False)
+def _draw_legend(figure: Figure) -> None:
+    artists = {name: artist for ax in figure.axes for artist, name in zip(*ax.get_legend_handles_labels(), strict=True)}
+    names = [name for name in _LEGEND if name in artists]
+    fitting = max(1, int(figure.get_figwidth() / _LEGEND_ENTRY_WIDTH))
+    figure.legend([artists[name] for name in names], names, loc="outside upper center", ncols=min(fitting, len(names)))

@@ -14,6 +14,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.rcsetup import cycler
 
 from fly_theory.errors import InvalidInput
 from fly_theory.files import write_bytes
@@ -54,7 +55,7 @@ FORMATS = ("png", "svg", "pdf")
 # STIX and DejaVu come with matplotlib, so text has the same shape everywhere; in an SVG text stays text, and falls back
 # to Times. Labels that come from data, such as tokens, need the wider coverage of both.
 LABEL_FONTS = ("STIXGeneral", "DejaVu Sans")
-_PARAMETERS: dict[str, Any] = {
+_PARAMETERS: Any = {
     "font.family": "serif",
     "font.serif": ["STIXGeneral", "Times New Roman", "Times"],
     "mathtext.fontset": "stix",
@@ -67,7 +68,7 @@ _PARAMETERS: dict[str, Any] = {
     "axes.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.prop_cycle": mpl.cycler(color=SERIES),
+    "axes.prop_cycle": cycler(color=SERIES),
     "axes.unicode_minus": True,
     "xtick.major.width": 0.6,
     "ytick.major.width": 0.6,
