@@ -13,6 +13,7 @@ _EXPORTS = {
     "Block": "fly_theory.blocks",
     "BlockRule": "fly_theory.blocks",
     "Claim": "fly_theory.claims",
+    "ExactArray": "fly_theory.exact",
     "Interpreter": "fly_theory.interpreters",
     "MarkovPair": "fly_theory.pairs",
     "Report": "fly_theory.report",
@@ -21,6 +22,7 @@ _EXPORTS = {
     "block_efficiency": "fly_theory.closed_form",
     "block_rule": "fly_theory.registry",
     "entropy": "fly_theory.distributions",
+    "exact": "fly_theory.exact",
     "normalised_entropy": "fly_theory.distributions",
     "rule": "fly_theory.registry",
     "rules": "fly_theory.registry",
@@ -44,7 +46,7 @@ _SUBMODULES = (
 )
 
 __version__ = "0.1.0"
-__all__ = [*_EXPORTS, *_SUBMODULES]  # noqa: PLE0604
+__all__ = [*_EXPORTS, *_SUBMODULES]
 
 
 def __getattr__(name: str) -> Any:
