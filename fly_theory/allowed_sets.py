@@ -10,7 +10,7 @@ __all__ = ["epsilon", "eta", "min_p", "relative_to_entropy", "top_k", "top_p"]
 
 
 def top_k(p: Array, k: int) -> Array:
-    """The k most probable tokens, with every token tied with the k-th (as the released code of transformers keeps them)."""
+    """The k most probable tokens and every token tied with the k-th (released code of transformers)."""
     xp = array_namespace(p)
     ascending = xp.sort(p, axis=-1)
     return p >= ascending[..., -min(k, p.shape[-1])][..., None]
@@ -19,7 +19,7 @@ def top_k(p: Array, k: int) -> Array:
 def top_p(p: Array, mass: Number) -> Array:
     """The most probable tokens until their mass reaches `mass`; among equals the lowest id comes first.
 
-    A token is dropped when it and all less probable ones together hold at most 1 - mass (released code of transformers).
+    A token is dropped when it and all less probable ones hold at most 1 - mass (released code of transformers).
     """
     xp = array_namespace(p)
     ascending = xp.flip(xp.argsort(p, axis=-1, descending=True, stable=True), axis=-1)
@@ -46,7 +46,7 @@ def eta(p: Array, eps: Number) -> Array:
 
 
 def relative_to_entropy(p: Array, eps: Number, delta: Number, *, keep_ties: bool) -> Array:
-    """Tokens with p >= min(eps, delta exp(-H)), or > without ties (typical acceptance, Cai et al. 2024, arXiv 2401.10774)."""
+    """Tokens with p >= min(eps, delta exp(-H)), or > without ties (Cai et al. 2024, arXiv 2401.10774)."""
     threshold = _entropy_threshold(p, eps, constant(delta, p))
     return p >= threshold if keep_ties else p > threshold
 

@@ -40,7 +40,7 @@ def as_fraction(value: Number) -> Fraction:
 
 
 def scalar(value: Number, like: Array) -> Any:
-    """A parameter as a scalar that `like` can be combined with: a float, or a Fraction for exact and symbolic arrays."""
+    """A parameter as a scalar to combine `like` with: a float, or a Fraction for exact and symbolic arrays."""
     return as_fraction(value) if getattr(like, "is_exact", False) else float(value)
 
 

@@ -1,6 +1,5 @@
 """Closed forms on top of the rules: waste, block lengths and the cost factors of speculative decoding."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +15,8 @@ __all__ = [
     "block_efficiency",
     "expected_tokens",
     "operations_factor",
-    "waste",
     "walltime_factor",
+    "waste",
 ]
 
 
@@ -62,7 +61,7 @@ def walltime_factor(acceptance: Array | float, draft_length: int, draft_cost: fl
 
 
 def operations_factor(acceptance: Array | float, draft_length: int, draft_operations: float) -> Array:
-    """Expected growth (1 - a) (K c + K + 1) / (1 - a^(K+1)) of arithmetic operations, c = operations of draft over target.
+    """Expected growth (1 - a) (K c + K + 1) / (1 - a^(K+1)) of operations, c = operations of draft over target.
 
     Leviathan et al. 2023 (arXiv 2211.17192), Theorem 3.11.
     """
@@ -70,12 +69,13 @@ def operations_factor(acceptance: Array | float, draft_length: int, draft_operat
     return operations / expected_tokens(acceptance, draft_length)
 
 
-def block_efficiency(keep: Array | Sequence[float]) -> BlockEfficiency:
+def block_efficiency(keep: Array) -> BlockEfficiency:
     """Expected tokens of a block from the probabilities keep (..., K) that draft j is kept once all before it were.
 
     accepted_per_call = sum_i prod_{j <= i} keep_j, and tokens_per_call is one more.
     """
-    keep = np.asarray(keep, dtype=np.float64) if isinstance(keep, list | tuple) else keep
+    if isinstance(keep, list | tuple):
+        keep = np.asarray(keep, dtype=np.float64)
     if keep.ndim < 1 or keep.shape[-1] < 1:
         msg = f"keep has shape {tuple(keep.shape)}; expected (..., K) with K >= 1"
         raise InvalidInput(msg)

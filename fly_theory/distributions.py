@@ -5,7 +5,7 @@ non-negative, summing to one.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -47,7 +47,7 @@ def trusted_inputs() -> Iterator[None]:
 # -- validation ------------------------------------------------------------------------------------------------------
 
 
-def as_distribution(x: Array | Sequence[Any], name: str) -> Array:
+def as_distribution(x: Array, name: str) -> Array:
     """Return `x` (..., V) as an array of probability rows; nested lists become numpy float64.
 
     Raises
@@ -69,7 +69,7 @@ def as_distribution(x: Array | Sequence[Any], name: str) -> Array:
     return x
 
 
-def as_pair(p: Array | Sequence[Any], q: Array | Sequence[Any]) -> tuple[Array, Array]:
+def as_pair(p: Array, q: Array) -> tuple[Array, Array]:
     """Validate a target p (..., V) and a draft q (..., V) over one vocabulary, with batch axes that broadcast.
 
     Raises
@@ -115,7 +115,8 @@ def _check_rows(x: Array, name: str) -> None:
     if bool(xp.any(bad)):
         *row, index = _first_index(bad)
         value = x[(*row, index)]
-        msg = f"{name}{_row(row)} has entry {value if exact else float(value)!r} at index {index}; allowed are finite numbers >= 0"
+        shown = value if exact else float(value)
+        msg = f"{name}{_row(row)} has entry {shown!r} at index {index}; allowed are finite numbers >= 0"
         raise DistributionError(msg)
     total = xp.sum(x, axis=-1)
     tolerance = 0 if exact else _SUM_TOLERANCE[str(x.dtype).split(".")[-1]]
@@ -123,7 +124,8 @@ def _check_rows(x: Array, name: str) -> None:
     if bool(xp.any(off)):
         row = list(_first_index(off))
         value = total[tuple(row)]
-        msg = f"{name}{_row(row)} sums to {value if exact else float(value)!r}; a distribution sums to 1 (tolerance {tolerance})"
+        shown = value if exact else float(value)
+        msg = f"{name}{_row(row)} sums to {shown!r}; a distribution sums to 1 (tolerance {tolerance})"
         raise DistributionError(msg)
 
 
@@ -184,13 +186,14 @@ def warp(
         As `softmax`; also for a warper's setting outside its domain.
     """
     p = softmax(logits, temperature=temperature)
-    for name, setting, allowed in (
+    warpers: tuple[tuple[str, Any, Any], ...] = (
         ("top_k", top_k, allowed_sets.top_k),
         ("top_p", top_p, allowed_sets.top_p),
         ("min_p", min_p, allowed_sets.min_p),
         ("epsilon", epsilon, allowed_sets.epsilon),
         ("eta", eta, allowed_sets.eta),
-    ):
+    )
+    for name, setting, allowed in warpers:
         if setting is not None:
             _check_setting(name, setting)
             p = restrict(p, allowed(p, setting))
@@ -230,11 +233,11 @@ def _as_logits(logits: Any) -> Array:
         bad = xp.isnan(logits) | (logits == float("inf"))
         if bool(xp.any(bad)):
             *row, index = _first_index(bad)
-            msg = f"logits{_row(row)} have {float(logits[(*row, index)])!r} at index {index}; allowed are finite numbers and -inf"
+            shown = float(logits[(*row, index)])
+            msg = f"logits{_row(row)} have {shown!r} at index {index}; allowed are finite numbers and -inf"
             raise InvalidInput(msg)
         empty = xp.max(logits, axis=-1) == float("-inf")
         if bool(xp.any(empty)):
             msg = f"logits{_row(list(_first_index(empty)))} are all -inf; at least one token must be possible"
             raise InvalidInput(msg)
     return logits
-

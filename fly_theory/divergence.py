@@ -39,7 +39,7 @@ def js(p: Array, out: Array) -> Array:
 
 
 def chi2(p: Array, out: Array) -> Array:
-    """Pearson's chi-squared divergence of out from p: sum (out - p)^2 / p; infinite when out leaves the support of p."""
+    """Pearson's chi-squared divergence sum (out - p)^2 / p; infinite when out leaves the support of p."""
     p, out = as_pair(p, out)
     xp = array_namespace(p, out)
     possible = p > 0
@@ -68,24 +68,21 @@ def renyi(p: Array, out: Array, *, alpha: Number) -> Array:
         msg = f"alpha={alpha!r} is outside [0, inf]"
         raise ParameterError(msg)
     p, out = as_pair(p, out)
+    if alpha == 1:
+        return _relative_entropy(p, out)
     xp = array_namespace(p, out)
     one = xp.ones_like(p + out)
     both = (p > 0) & (out > 0)
-    missing = xp.any((p > 0) & (out == 0), axis=-1)
-    log_ratio = xp.where(both, xp.log(xp.where(both, p, one)) - xp.log(xp.where(both, out, one)), 0)
-    if alpha == 1:
-        return _relative_entropy(p, out)
+    outside, disjoint = xp.any((p > 0) & (out == 0), axis=-1), ~xp.any(both, axis=-1)
+    log_p, log_out = xp.log(xp.where(both, p, one)), xp.log(xp.where(both, out, one))
     if alpha == _INFINITY:
-        return _infinite_where(missing, xp.max(xp.where(both, log_ratio, -_INFINITY), axis=-1))
+        return _infinite_where(outside, xp.max(xp.where(both, log_p - log_out, -_INFINITY), axis=-1))
     order = scalar(alpha, p)
-    log_terms = xp.where(both, xp.log(xp.where(both, out, one)) + order * log_ratio, -_INFINITY)
-    largest = xp.max(log_terms, axis=-1, keepdims=True)
-    shift = xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
-    log_sum = xp.log(xp.sum(xp.exp(log_terms - shift), axis=-1)) + shift[..., 0]
-    divergence = log_sum / (order - 1)
-    if alpha > 1:
-        return _infinite_where(missing, divergence)
-    return _infinite_where(~xp.any(both, axis=-1), divergence)
+    terms = xp.where(both, order * log_p + (1 - order) * log_out, -_INFINITY)
+    shift = xp.where(disjoint, 0, xp.max(terms, axis=-1))
+    total = xp.sum(xp.exp(terms - shift[..., None]), axis=-1)
+    value = (xp.log(xp.where(disjoint, 1, total)) + shift) / (order - 1)
+    return _infinite_where(outside if alpha > 1 else disjoint, value)
 
 
 def max_ratio(p: Array, out: Array) -> Array:

@@ -64,7 +64,7 @@ class MissingExtra(FlyTheoryError, ImportError):
     """An optional dependency is not installed; the message says which extra brings it."""
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownName:
+def unknown_name(name: str, *, kind: str, known: Iterable[str]) -> UnknownName:
     """Build the error for an unregistered name: what was asked for, the nearest names, and all of them."""
     names = sorted(known)
     close = get_close_matches(name, names, n=3)

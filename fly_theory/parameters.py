@@ -130,7 +130,12 @@ class Parameter:
 
 
 def parameter(
-    domain: Domain, help: str, *, default: Any = dataclasses.MISSING, strict_at: Any = None, typical: tuple[Any, ...] = ()
+    domain: Domain,
+    help: str,
+    *,
+    default: Any = dataclasses.MISSING,
+    strict_at: Any = None,
+    typical: tuple[Any, ...] = (),
 ) -> Any:
     """Declare a dataclass field as a parameter with a domain."""
     metadata = {"domain": domain, "help": help, "strict_at": strict_at, "typical": typical}
@@ -153,7 +158,8 @@ class Parametrised:
         for declared in parameters(type(self)):
             value = getattr(self, declared.name)
             if not declared.domain.contains(value):
-                msg = f"{spec_name(type(self))}: {declared.name}={value!r} is outside its domain {declared.domain} ({declared.help})"
+                shown = f"{spec_name(type(self))}: {declared.name}={value!r}"
+                msg = f"{shown} is outside its domain {declared.domain} ({declared.help})"
                 raise ParameterError(msg)
 
     @property

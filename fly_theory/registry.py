@@ -49,9 +49,11 @@ def rule_class(name: str, *, level: Level = "token") -> type:
     if name not in registered:
         for other in _GROUPS:
             if other != level and name in _registered(other):
-                msg = f"{name!r} is a {other}-level rule; use ft.{'rule' if other == 'token' else 'block_rule'}({name!r})"
+                msg = (
+                    f"{name!r} is a {other}-level rule; use ft.{'rule' if other == 'token' else 'block_rule'}({name!r})"
+                )
                 raise UnknownName(msg)
-        raise unknown_name(f"{level}-level rule", name, registered)
+        raise unknown_name(name, kind=f"{level}-level rule", known=registered)
     loaded: type = registered[name].load()
     return loaded
 
@@ -116,12 +118,12 @@ def load(spec: str, *, level: Level = "token") -> tuple[Any, dict[str, str]]:
     if not rest:
         return rule_class(head, level=level), settings
     if len(rest) > 1:
-        msg = f"SPEC {spec!r} has too many colons; write NAME:key=value,... or FILE.py:Name:key=value,... or package.module:Name"
+        msg = f"SPEC {spec!r} has too many colons; write NAME:key=value,... or FILE.py:Name:key=value,..."
         raise InvalidInput(msg)
     module = _module_from_file(Path(head)) if head.endswith(".py") else _module_by_name(spec, head)
     if not hasattr(module, rest[0]):
         public = [name for name in vars(module) if not name.startswith("_")]
-        raise unknown_name(f"object in {head}", rest[0], public)
+        raise unknown_name(rest[0], kind=f"object in {head}", known=public)
     return getattr(module, rest[0]), settings
 
 
@@ -148,7 +150,7 @@ def _module_by_name(spec: str, name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise
-        raise unknown_name("rule or module", name, rules()) from error
+        raise unknown_name(name, kind="rule or module", known=rules()) from error
 
 
 def _module_from_file(path: Path) -> Any:

@@ -53,10 +53,10 @@ class Rule(Parametrised):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "verdict" in cls.__dict__:
-            cls.verdict = _validated(cls.__dict__["verdict"])  # type: ignore[method-assign]
+            cls.verdict = _validated(cls.__dict__["verdict"])  # type: ignore[method-assign,assignment]
 
     def verdict(self, p: Array, q: Array) -> Verdict:
-        """Decide what survives of the draft q (..., V) and what a rejection is redrawn from, given the target p (..., V)."""
+        """What survives of the draft q (..., V), and what a rejection is redrawn from, given the target p (..., V)."""
         raise NotImplementedError
 
     def residual_after(self, p: Array, q: Array, tokens: Array) -> Array:

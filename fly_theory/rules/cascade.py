@@ -1,7 +1,7 @@
 """Speculative cascades: choose a law pi per position, then sample it exactly.
 
 Narasimhan et al. 2025 (arXiv 2405.19261) and their released notebook. A larger alpha means more drafting. All accept
-with min(1, pi/q) and redraw from (pi - q)+, which accepts at least as much as the bare accept-set rule with the same law.
+with min(1, pi/q) and redraw from (pi - q)+, which accepts at least what the bare accept-set rule with that law does.
 """
 
 from dataclasses import dataclass

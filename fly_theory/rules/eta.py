@@ -12,7 +12,9 @@ from fly_theory.rules.accept_set import AcceptSetRule
 def eta_parameter() -> Number:
     """The eta threshold, shared by every rule that has one."""
     return parameter(  # type: ignore[no-any-return]
-        Interval(0, 1, low_open=True), "tokens with p >= min(eps, sqrt(eps) exp(-H)) are allowed", typical=(0.01, 0.1, 0.3)
+        Interval(0, 1, low_open=True),
+        "tokens with p >= min(eps, sqrt(eps) exp(-H)) are allowed",
+        typical=(0.01, 0.1, 0.3),
     )
 
 

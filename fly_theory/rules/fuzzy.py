@@ -38,7 +38,9 @@ class Fuzzy(Rule):
 
     name: ClassVar[str] = "fuzzy"
     divergence: str = parameter(Choice(tuple(_DIVERGENCES)), "which divergence is compared with t", default="js")
-    t: Number = parameter(Interval(0, None), "divergence below which all is accepted", strict_at=0, typical=(0, 0.1, 0.4))
+    t: Number = parameter(
+        Interval(0, None), "divergence below which all is accepted", strict_at=0, typical=(0, 0.1, 0.4)
+    )
 
     def verdict(self, p: Array, q: Array) -> Verdict:
         xp = array_namespace(p, q)

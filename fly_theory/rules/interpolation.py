@@ -11,7 +11,7 @@ from fly_theory.rules.lenience import lenience_parameter
 
 @dataclass(frozen=True, kw_only=True)
 class Interpolation(Rule):
-    """Accept up to l p + (1 - l) q, redraw from the positive part of p - q: lenience's interpolation without its ceiling.
+    """Accept up to l p + (1 - l) q, redraw from the positive part of p - q: lenience without its ceiling.
 
     Statement
     ---------

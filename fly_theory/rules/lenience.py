@@ -12,7 +12,10 @@ from fly_theory.rules.base import Rule, Verdict
 def lenience_parameter() -> Number:
     """The lenience l, shared by every rule that has one."""
     return parameter(  # type: ignore[no-any-return]
-        Interval(0, 1, low_open=True), "lenience: q is multiplied by l before the comparison", strict_at=1, typical=(0.25, 0.5, 1)
+        Interval(0, 1, low_open=True),
+        "lenience: q is multiplied by l before the comparison",
+        strict_at=1,
+        typical=(0.25, 0.5, 1),
     )
 
 

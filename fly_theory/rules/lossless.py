@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fly_theory.arrays import Array, array_namespace, positive_part
-from fly_theory.claims import Claim, FixedPoint, Lossless as LosslessClaim, OnTheLine
+from fly_theory.claims import Claim, FixedPoint, OnTheLine
+from fly_theory.claims import Lossless as LosslessClaim
 from fly_theory.rules.base import Rule, Verdict
 
 

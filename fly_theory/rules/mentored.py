@@ -30,7 +30,7 @@ class Mentored(Rule):
     Reference
     ---------
     V. Tran-Thien, "An optimal lossy variant of speculative decoding" (2023). The Fast-HSD port of it swaps two
-    cumulative sums. The multipliers are found by bisection on log alpha, beta in closed form from the sorted ratios q/p.
+    cumulative sums. Here alpha is found by bisection on its logarithm, beta in closed form from the sorted ratios q/p.
 
     Examples
     --------
@@ -77,6 +77,9 @@ class Mentored(Rule):
     def _multipliers(self, p: Array, q: Array) -> tuple[Array, Array]:
         """1/alpha and 1/beta (..., 1): the largest 1/alpha whose out spends at most the budget."""
         xp = array_namespace(p, q)
+        if self.budget == 0:
+            one = xp.ones_like(p[..., :1] + q[..., :1])
+            return one, one
         possible = p > 0
         ratio = xp.where(possible, q / xp.where(possible, p, xp.ones_like(p)), float("inf"))
         order = xp.argsort(ratio, axis=-1, stable=True)
@@ -96,7 +99,9 @@ class Mentored(Rule):
         def spent(raised: Array) -> Array:
             """KL(p, out) for 1/alpha = raised, from log(out / p) = log clip(q / p)."""
             clipped = xp.minimum(xp.maximum(ratio, lowered(raised)), raised)
-            return -xp.sum(xp.where(possible, p * xp.log(clipped), 0), axis=-1, keepdims=True)
+            covered = clipped > 0
+            logs = xp.where(covered, xp.log(xp.where(covered, clipped, 1)), -float("inf"))
+            return -xp.sum(xp.where(possible, p * logs, 0), axis=-1, keepdims=True)
 
         largest = xp.max(xp.where(possible, ratio, 1), axis=-1, keepdims=True)
         span = xp.log(xp.maximum(largest, xp.ones_like(largest)))

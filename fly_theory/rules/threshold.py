@@ -35,7 +35,11 @@ class Threshold(Rule):
 
     name: ClassVar[str] = "threshold"
     single: Number = parameter(
-        Interval(0, 1, low_open=True), "p at and above which a token is accepted", default=1, strict_at=1, typical=(0.5, 1)
+        Interval(0, 1, low_open=True),
+        "p at and above which a token is accepted",
+        default=1,
+        strict_at=1,
+        typical=(0.5, 1),
     )
     acc: Number = parameter(
         Interval(0, 1, low_open=True), "p is divided by this before the coin", default=1, strict_at=1, typical=(0.75, 1)

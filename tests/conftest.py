@@ -1,0 +1,28 @@
+"""Shared configuration: reproducible property tests, float64 in jax, no network."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("JAX_ENABLE_X64", "1")
+os.environ.setdefault("MPLBACKEND", "agg")
+
+# `ci` repeats the same examples every run; `hunt` draws new and more ones: HYPOTHESIS_PROFILE=hunt make test.
+settings.register_profile(
+    "ci", derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("hunt", deadline=None, max_examples=3000, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip, with the reason, what this machine cannot run."""
+    wanted = [item for item in items if item.get_closest_marker("cuda")]
+    if wanted:
+        import torch
+
+        if not torch.cuda.is_available():
+            for item in wanted:
+                item.add_marker(pytest.mark.skip(reason="no CUDA device"))
