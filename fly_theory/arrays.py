@@ -35,7 +35,9 @@ __all__ = [
 
 
 def as_fraction(value: Number) -> Fraction:
-    """The rational a parameter means: a float stands for the decimal it prints as, so 0.4 is 2/5."""
+    """The rational a parameter means: a float stands for the decimal it prints as, so 0.4 is 2/5; a symbol stays one."""
+    if getattr(value, "is_symbolic", False):
+        return value  # type: ignore[return-value]
     return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
 
 
