@@ -1,10 +1,10 @@
 """The block-level rule: K drafted tokens are judged at once, and one more token is emitted after those that are kept.
 
-Notation everywhere: target p (..., K+1, V), draft q (..., K, V), drafted tokens x (..., K) with x_i drawn from q_i; row i
-of p and q is the law given the context and the drafts x_1..x_i.
+Notation everywhere: target p (..., K+1, V), draft q (..., K, V), drafted tokens x_1..x_K (..., K). Row i = 0..K of p
+and q is the law given the context and the drafts x_1..x_i, so x_{i+1} is drawn from q_i.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -48,16 +48,15 @@ class Block(_Fields):
 
     __slots__ = ()
 
-    def __new__(
-        cls, target: Array | Sequence[Any], draft: Array | Sequence[Any], tokens: Array | Sequence[Any]
-    ) -> "Block":
+    def __new__(cls, target: Any, draft: Any, tokens: Any) -> "Block":
         if type(target) is object:  # a placeholder: jax rebuilds pytrees around them while it plans a transformation
             return super().__new__(cls, target, draft, tokens)
         target, draft = as_distribution(target, "target"), as_distribution(draft, "draft")
-        tokens = np.asarray(tokens) if isinstance(tokens, list | tuple) else tokens
+        xp = array_namespace(target, draft)
+        if isinstance(tokens, list | tuple):
+            tokens = xp.asarray(np.asarray(tokens), device=device(target))
         batch = _batch(target, draft, tokens)
         check_tokens(tokens, draft)
-        xp = array_namespace(target, draft)
         return super().__new__(
             cls,
             xp.broadcast_to(target, (*batch, *target.shape[-2:])),
@@ -148,15 +147,15 @@ class FirstRejection(BlockRule):
         """prod_{i <= n} passes_i (1 - passes_{n+1}): the first n tests pass and the next one does not."""
         passes = self.passes(block)
         xp = array_namespace(passes)
-        one = xp.ones_like(passes[..., :1])
-        return running_product(xp.concat([one, passes], axis=-1)) * xp.concat([1 - passes, one], axis=-1)
+        passed_before = xp.cumulative_prod(passes, axis=-1, include_initial=True)
+        return passed_before * xp.concat([1 - passes, xp.ones_like(passes[..., :1])], axis=-1)
 
     def _decide(self, block: Block, uniforms: Array) -> Array:
         return count_until_false(uniforms < self.passes(block))
 
 
 class LongestPass(BlockRule):
-    """Rules that test every prefix of the draft and keep the longest that passes: max{i : u_i < passes_i}, else none."""
+    """Rules that test every prefix of the draft and keep the longest that passes: n = max{i : u_i < passes_i}."""
 
     def passes(self, block: Block) -> Array:
         """Probability (..., K) that the prefix of i = 1..K drafts passes its test, independently of the others."""
@@ -166,24 +165,14 @@ class LongestPass(BlockRule):
         """passes_n prod_{i > n} (1 - passes_i), with passes_0 = 1."""
         passes = self.passes(block)
         xp = array_namespace(passes)
-        one = xp.ones_like(passes[..., :1])
-        none_longer = xp.flip(running_product(xp.concat([one, xp.flip(1 - passes, axis=-1)], axis=-1)), axis=-1)
-        return xp.concat([one, passes], axis=-1) * none_longer
+        none_longer = xp.flip(xp.cumulative_prod(xp.flip(1 - passes, axis=-1), axis=-1, include_initial=True), axis=-1)
+        return none_longer * xp.concat([xp.ones_like(passes[..., :1]), passes], axis=-1)
 
     def _decide(self, block: Block, uniforms: Array) -> Array:
         xp = array_namespace(uniforms)
         passed = uniforms < self.passes(block)
         lengths = xp.arange(1, passed.shape[-1] + 1, device=device(passed))
         return xp.max(xp.where(passed, lengths, xp.zeros_like(lengths)), axis=-1)
-
-
-def running_product(x: Array) -> Array:
-    """Products of x[..., :i+1] along the last axis."""
-    xp = array_namespace(x)
-    products = [x[..., 0]]
-    for i in range(1, x.shape[-1]):
-        products.append(products[-1] * x[..., i])
-    return xp.stack(products, axis=-1)
 
 
 def count_until_false(mask: Array) -> Array:

@@ -22,9 +22,9 @@ class BlockVerification(LongestPass):
 
     Guarantee
     ---------
-    Lossless. P(n >= i | x_1..x_i) = b_i, hence E[n] = sum_i E[b_i], which is never below the lossless token rule's: that has
-    prod_{j <= i} min(1, p/q) in place of b_i. No lossless verifier that emits a draft prefix and one more token, and
-    reads only the rows along the drafted path, keeps more.
+    Lossless. P(n >= i | x_1..x_i) = b_i, hence E[n] = sum_i E[b_i]; in place of b_i the lossless token rule has
+    prod_{j <= i} min(1, p/q), which is never larger. No lossless verifier that emits a draft prefix and one more token,
+    and reads only the rows along the drafted path, keeps more.
 
     Reference
     ---------

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from fly_theory.arrays import Array, array_namespace, normalise
 from fly_theory.blocks.base import Block, FirstRejection
@@ -19,9 +19,9 @@ class Tokenwise(FirstRejection):
 
     Statement
     ---------
-    Draft x_{i+1} is kept with probability m_i(x_{i+1}) / q_i(x_{i+1}) once all before it were. The first one that is not
-    kept is redrawn from the rule's residual (given the rejected token, where the rule's redraw depends on it); when all
-    are kept, a bonus token comes from the last target row.
+    Draft x_{i+1} is kept with probability m_i(x_{i+1}) / q_i(x_{i+1}) once all before it were. The first that is not is
+    redrawn from the rule's residual (given the rejected token, where the rule's redraw depends on it); when all are
+    kept, a bonus token comes from the last target row.
 
     Guarantee
     ---------
@@ -72,7 +72,7 @@ class Tokenwise(FirstRejection):
         return self.rule.unreadable
 
 
-def tokenwise(rule: Rule) -> Tokenwise:
+def tokenwise(rule: Any) -> Tokenwise:
     """Lift a token-level rule to blocks: drafts are judged in order and the first rejection ends the round.
 
     Raises
@@ -81,6 +81,6 @@ def tokenwise(rule: Rule) -> Tokenwise:
         When `rule` is no token-level rule.
     """
     if not isinstance(rule, Rule):
-        msg = f"rule={rule!r} is no token-level rule; write ft.tokenwise(ft.rule('lossless')) or ft.block_rule('lossless')"
+        msg = f"rule={rule!r} is no token-level rule; write ft.tokenwise(ft.rule(SPEC)) or ft.block_rule(SPEC)"
         raise InvalidInput(msg)
     return Tokenwise(rule)
