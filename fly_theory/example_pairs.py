@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
+from fly_theory.arrays import Array
 from fly_theory.errors import unknown_name
 
 __all__ = ["EXAMPLE_PAIRS", "ExamplePair", "example_pair"]
@@ -16,6 +19,10 @@ class ExamplePair:
     shows: str
     p: tuple[Fraction, ...]
     q: tuple[Fraction, ...]
+
+    def arrays(self) -> tuple[Array, Array]:
+        """p and q as float64 arrays, (V,) each."""
+        return np.array(self.p, dtype=np.float64), np.array(self.q, dtype=np.float64)
 
 
 def example_pair(name: str) -> ExamplePair:

@@ -1,7 +1,7 @@
 """What rules do to one pair of distributions, token by token: target, draft, overlap, output and its ceiling."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,7 +63,7 @@ def diagram(
     rules: Sequence[Rule],
     *,
     titles: Sequence[str] | None = None,
-    labels: Sequence[str] | None = None,
+    token_name: Callable[[int], str] = str,
     top: int | None = None,
     width: float | None = None,
 ) -> Figure:
@@ -77,8 +77,8 @@ def diagram(
         Token-level rules.
     titles
         One title a panel; the SPEC of the rule by default.
-    labels
-        (V,) names of the tokens; their ids by default. Shown when there are at most 16 bars.
+    token_name
+        From a token id to the name on the axis; shown when there are at most 16 bars.
     top
         Show only the `top` tokens to which p or q gives most, and all others as one last bar. By default every token
         is shown up to 60 tokens, and 30 of a larger vocabulary.
@@ -93,10 +93,10 @@ def diagram(
     Raises
     ------
     InvalidInput
-        For no rule, numbers of titles or labels that do not fit, or `top` below 1; also what `Rule.induced` raises.
+        For no rule, a number of titles that does not fit, or `top` below 1; also what `Rule.induced` raises.
     """
     p, q = as_pair(*(x if isinstance(x, list | tuple) else np.asarray(x) for x in (p, q)))
-    _check(p, q, rules, titles, labels, top)
+    _check(p, q, rules, titles, top)
     if top is None and p.shape[-1] > _MOST_BARS:
         top = _TOP_OF_LARGE
     bars = _bars(p, q, top)
@@ -105,7 +105,9 @@ def diagram(
         for rule, title in zip(rules, titles or [rule.spec for rule in rules], strict=True)
     ]
     with style():
-        return _draw(panels, _names(bars, labels), width or (ONE_COLUMN if len(rules) == 1 else TWO_COLUMNS))
+        return _draw(
+            panels, [_name(ids, token_name) for ids in bars], width or (ONE_COLUMN if len(rules) == 1 else TWO_COLUMNS)
+        )
 
 
 def ceiling_factor(rule: Rule, p: Array, q: Array) -> float | None:
@@ -123,7 +125,6 @@ def _check(
     q: Array,
     rules: Sequence[Rule],
     titles: Sequence[str] | None,
-    labels: Sequence[str] | None,
     top: int | None,
 ) -> None:
     if p.ndim != 1 or q.ndim != 1:
@@ -134,9 +135,6 @@ def _check(
         raise InvalidInput(msg)
     if titles is not None and len(titles) != len(rules):
         msg = f"titles has {len(titles)} entries for {len(rules)} rules; give one a rule"
-        raise InvalidInput(msg)
-    if labels is not None and len(labels) != p.shape[-1]:
-        msg = f"labels has {len(labels)} entries for a vocabulary of {p.shape[-1]} tokens; give one a token"
         raise InvalidInput(msg)
     if top is not None and top < 1:
         msg = f"top={top} is below 1; at least one token is shown"
@@ -175,17 +173,12 @@ def _heights(x: Array, bars: list[Array]) -> Array:
     return np.array([x[ids].sum() for ids in bars])
 
 
-def _names(bars: list[Array], labels: Sequence[str] | None) -> list[str]:
-    names = []
-    for ids in bars:
-        token = int(ids[0])
-        if len(ids) > 1:
-            names.append(OTHER)
-        elif labels is None:
-            names.append(str(token))
-        else:
-            names.append(labels[token] if drawable(labels[token]) else f"#{token}")
-    return names
+def _name(ids: Array, token_name: Callable[[int], str]) -> str:
+    if len(ids) > 1:
+        return OTHER
+    token = int(ids[0])
+    name = token_name(token)
+    return name if drawable(name) else f"#{token}"
 
 
 # -- from bars to a figure ---------------------------------------------------------------------------------------------

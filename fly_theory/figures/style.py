@@ -85,8 +85,9 @@ _PARAMETERS: Any = {
     "svg.hashsalt": "fly-theory",
 }
 
-# Nothing that differs between two runs of the same command.
-_METADATA: dict[str, dict[str, Any]] = {
+# Where each format keeps a description; nothing that differs between two runs of the same command is written.
+_DESCRIPTION = {"png": "Description", "svg": "Description", "pdf": "Subject"}
+_NO_METADATA: dict[str, dict[str, None]] = {
     "png": {"Software": None},
     "svg": {"Date": None},
     "pdf": {"CreationDate": None},
@@ -117,15 +118,16 @@ def _code_points() -> frozenset[int]:
     return frozenset().union(*(get_font(findfont(family)).get_charmap() for family in LABEL_FONTS))
 
 
-def encode(figure: Figure, file_format: str) -> bytes:
-    """A figure as the bytes of a PNG, SVG or PDF file, the same for the same figure."""
+def encode(figure: Figure, file_format: str, *, description: str = "") -> bytes:
+    """A figure as the bytes of a PNG, SVG or PDF file; the same figure and description give the same bytes."""
     buffer = io.BytesIO()
+    metadata = {**_NO_METADATA[file_format], _DESCRIPTION[file_format]: description or None}
     with style():
-        figure.savefig(buffer, format=file_format, metadata=_METADATA[file_format])
+        figure.savefig(buffer, format=file_format, metadata=metadata)
     return buffer.getvalue()
 
 
-def save(figure: Figure, path: str | Path) -> Path:
+def save(figure: Figure, path: str | Path, *, description: str = "") -> Path:
     """Write a figure to a `.png`, `.svg` or `.pdf` file, which appears whole or not at all.
 
     Raises
@@ -135,7 +137,7 @@ def save(figure: Figure, path: str | Path) -> Path:
     """
     path = check_path(path)
     try:
-        write_bytes(path, encode(figure, path.suffix[1:].lower()))
+        write_bytes(path, encode(figure, path.suffix[1:].lower(), description=description))
     except OSError as error:
         msg = f"cannot write the figure to {str(path)!r}: {error.strerror}"
         raise InvalidInput(msg) from error
