@@ -4,7 +4,6 @@ Booleans and integers (masks, token ids) are numpy arrays and stay so; everythin
 standard; those whose results are not numbers of exact arithmetic are absent, and asking for one says so.
 """
 
-import builtins
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -95,10 +94,8 @@ def _integer(number: Any) -> int:
 
 
 def full(shape: int | tuple[int, ...], fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
-    """An array of one value: exact, unless `dtype` names bools or integers or the value is a bool."""
-    if dtype in (None, rational) and not isinstance(fill_value, np.bool_ | builtins.bool):
-        return ExactArray(np.broadcast_to(values_of(fill_value), shape))
-    return np.full(shape, fill_value, dtype=dtype)
+    """An array of one value, of the kind `asarray` gives it."""
+    return broadcast_to(asarray(fill_value, dtype=dtype), shape)
 
 
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
@@ -106,13 +103,13 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
     return full(x.shape, fill_value, dtype=dtype or x.dtype)
 
 
-def zeros(shape: int | tuple[int, ...], *, dtype: Any = None, device: Any = None) -> Any:
-    """`full` of zeros."""
+def zeros(shape: int | tuple[int, ...], *, dtype: Any = rational, device: Any = None) -> Any:
+    """`full` of zeros, exact unless said otherwise."""
     return full(shape, 0, dtype=dtype)
 
 
-def ones(shape: int | tuple[int, ...], *, dtype: Any = None, device: Any = None) -> Any:
-    """`full` of ones."""
+def ones(shape: int | tuple[int, ...], *, dtype: Any = rational, device: Any = None) -> Any:
+    """`full` of ones, exact unless said otherwise."""
     return full(shape, 1, dtype=dtype)
 
 

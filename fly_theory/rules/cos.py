@@ -1,10 +1,12 @@
 """Collaborative verification (CoS): the weighted ensemble and the contrastive combination."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from fly_theory.arrays import Array, Number, array_namespace, normalise, positive_part, scalar
 from fly_theory.claims import Claim, FixedPoint, Induces, MonotoneIn, OnTheLine, ReducesTo
+from fly_theory.interpreters import Interpreter
 from fly_theory.parameters import Interval, parameter
 from fly_theory.rules.base import Rule, Verdict
 
@@ -81,6 +83,10 @@ class CosContrastive(Rule):
     """
 
     name: ClassVar[str] = "cos-contrastive"
+    unreadable_by: ClassVar = {
+        Interpreter.EXACT: "a fractional power of q is irrational",
+        Interpreter.SYMBOLIC: "a fractional power of q is no polynomial",
+    }
     mu: Number = parameter(
         Interval(0, None), "exponent of the draft in the denominator", default=0.1, strict_at=0, typical=(0, 0.1, 1)
     )
@@ -92,6 +98,10 @@ class CosContrastive(Rule):
     @property
     def claims(self) -> tuple[Claim, ...]:
         return (Induces("norm(p q^-mu)", self._law), ReducesTo("lossless", {"mu": 0}))
+
+    @property
+    def unreadable(self) -> Mapping[Interpreter, str]:
+        return {} if self.exact("mu").denominator == 1 else self.unreadable_by
 
     def _law(self, p: Array, q: Array) -> Array:
         xp = array_namespace(p, q)
