@@ -6,6 +6,13 @@ from fly_theory.distributions import restrict
 from fly_theory.rules.base import Rule, Verdict
 
 
+def splice(allowed: Array, q: Array, rest: Array) -> Array:
+    """The draft q on the allowed set, all other mass from the law `rest`: q 1_A + (1 - q(A)) rest, all (..., V)."""
+    xp = array_namespace(q, rest)
+    zero = xp.zeros_like(q)
+    return xp.where(allowed, q, zero) + xp.sum(xp.where(allowed, zero, q), axis=-1, keepdims=True) * rest
+
+
 class AllowedSetRule(Rule):
     """A rule that speaks of an allowed set of the target."""
 
@@ -30,9 +37,7 @@ class AcceptSetRule(AllowedSetRule):
         return (Induces("q 1_A + (1 - q(A)) p", self._law),)
 
     def _law(self, p: Array, q: Array) -> Array:
-        xp = array_namespace(p, q)
-        kept = xp.where(self.allowed_set(p), q, xp.zeros_like(q))
-        return kept + (1 - xp.sum(kept, axis=-1, keepdims=True)) * p
+        return splice(self.allowed_set(p), q, p)
 
 
 class TruncatedTargetRule(AllowedSetRule):

@@ -11,6 +11,7 @@ from fly_theory import allowed_sets, divergence
 from fly_theory.arrays import Array, Number, array_namespace, positive_part, scalar
 from fly_theory.claims import Claim, FixedPoint, Induces, MonotoneIn, OnTheLine, ReducesTo
 from fly_theory.parameters import Interval, parameter
+from fly_theory.rules.accept_set import splice
 from fly_theory.rules.base import Rule, Verdict
 
 
@@ -51,9 +52,7 @@ class _TokenCascade(_Cascade):
     """pi = q on the set A, the rest of the mass from p."""
 
     def _law(self, p: Array, q: Array) -> Array:
-        xp = array_namespace(p, q)
-        kept = xp.where(self._set(p, q), q, xp.zeros_like(q))
-        return kept + (1 - xp.sum(kept, axis=-1, keepdims=True)) * p
+        return splice(self._set(p, q), q, p)
 
     def _set(self, p: Array, q: Array) -> Array:
         raise NotImplementedError

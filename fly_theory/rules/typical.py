@@ -7,7 +7,7 @@ from fly_theory import allowed_sets
 from fly_theory.arrays import Array, Number, array_namespace, one_hot
 from fly_theory.claims import Claim, Induces
 from fly_theory.parameters import Flag, Interval, parameter
-from fly_theory.rules.accept_set import AcceptSetRule
+from fly_theory.rules.accept_set import AcceptSetRule, splice
 from fly_theory.rules.base import Verdict
 
 
@@ -84,6 +84,4 @@ class TypicalArgmax(Typical):
         return one_hot(array_namespace(p).argmax(p, axis=-1), p)
 
     def _law(self, p: Array, q: Array) -> Array:
-        xp = array_namespace(p, q)
-        kept = xp.where(self.allowed_set(p), q, xp.zeros_like(q))
-        return kept + (1 - xp.sum(kept, axis=-1, keepdims=True)) * self._argmax(p)
+        return splice(self.allowed_set(p), q, self._argmax(p))
