@@ -90,7 +90,7 @@ class ReducesTo(Claim):
     at: Mapping[str, Any] = field(hash=False)
 
     def __str__(self) -> str:
-        return f"{self.rule} at {', '.join(f'{k}={v}' for k, v in self.at.items())}"
+        return f"{self.rule} at {', '.join(f'{k}={v}' for k, v in self.at.items()) or 'every setting'}"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from fly_theory.arrays import Array, array_namespace, normalise, positive_part
 from fly_theory.blocks.base import Block, LongestPass, share
+from fly_theory.blocks.claims import KeepsAtLeast
 from fly_theory.claims import Claim, FixedPoint, Lossless
 
 
@@ -57,7 +58,7 @@ class BlockVerification(LongestPass):
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        return (Lossless(), FixedPoint())
+        return (Lossless(), KeepsAtLeast("lossless"), FixedPoint())
 
 
 def joint_acceptance(block: Block) -> Array:

@@ -1,7 +1,7 @@
 """What only block-level rules promise; the other claims are those of `fly_theory.claims`, read for text.
 
-Lossless: the joint law of the text is the target's. Ceiling: the law of each next token, given the text before it, stays
-under factor * p. FixedPoint: p = q means that every draft is kept and the text follows p. ReducesTo: with the
+Lossless: the joint law of the text is the target's. Ceiling: the law of each next token, given the text before it,
+stays under factor * p. FixedPoint: p = q means that every draft is kept and the text follows p. ReducesTo: with the
 parameters set to `at`, length law and next-token laws are those of the named rule on every block.
 """
 

@@ -5,7 +5,8 @@ draft's next-token laws get at the branch below a prefix x_1..x_t:
 
     D+(t) = sum_x (P_t p_t(x) - Q_t q_t(x))+ ,   D-(t) = sum_x (Q_t q_t(x) - P_t p_t(x))+
 
-where P_t / Q_t stands for the likelihood ratio r_t = prod_{i <= t} p(x_i)/q(x_i) of the prefix, capped in one way or another.
+where P_t / Q_t stands for the likelihood ratio r_t = prod_{i <= t} p(x_i)/q(x_i) of the prefix, capped in one way or
+another.
 """
 
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from fly_theory.parameters import Interval, parameter
 
 
 class _BranchTest(LongestPass):
-    """Stop below the longest prefix whose branch passes, D+ / max(D+, D-) (0/0 = 1); the whole draft: min(1, P_K / Q_K)."""
+    """Prefix t passes with probability D+(t) / max(D+(t), D-(t)) (0/0 = 1), the whole draft with min(1, P_K / Q_K)."""
 
     def weights(self, block: Block) -> tuple[Array, Array]:
         """P_t and Q_t for t = 0..K, (..., K+1) each."""
@@ -29,7 +30,7 @@ class _BranchTest(LongestPass):
         p, q = self.weights(block)
         xp = array_namespace(p)
         plus = xp.sum(self._excess(block, p, q), axis=-1)[..., 1:]
-        minus = xp.sum(positive_part(q[..., :-1, None] * block.draft - p[..., :-1, None] * block.judging), axis=-1)[..., 1:]
+        minus = xp.sum(self._excess(block, p, q, of_draft=True), axis=-1)[..., 1:]
         larger = xp.maximum(plus, minus)
         whole = share(p[..., -1:], xp.maximum(p[..., -1:], q[..., -1:]))
         return xp.concat([xp.where(larger > 0, share(plus, larger), 1), whole], axis=-1)
@@ -40,8 +41,10 @@ class _BranchTest(LongestPass):
         return xp.concat([redrawn, block.target[..., -1:, :]], axis=-2)
 
     @staticmethod
-    def _excess(block: Block, p: Array, q: Array) -> Array:
-        return positive_part(p[..., :-1, None] * block.judging - q[..., :-1, None] * block.draft)
+    def _excess(block: Block, p: Array, q: Array, *, of_draft: bool = False) -> Array:
+        """Terms of D+, or of D-: (P p - Q q)+ or (Q q - P p)+ in the branch below each prefix (..., K, V)."""
+        difference = p[..., :-1, None] * block.judging - q[..., :-1, None] * block.draft
+        return positive_part(-difference if of_draft else difference)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +99,8 @@ class HierarchicalNaive(_BranchTest):
     Statement
     ---------
     P_t / Q_t = r_t. Keep all drafts with probability min(1, r_K); else for t = K-1, ..., 1 stop with probability
-    D+(t) / max(D+(t), D-(t)); t = 0 always stops. Then each position up to K is drawn in turn from (P p - Q q)+, with P and
-    Q of the text so far: a token from the joint residual of target and draft.
+    D+(t) / max(D+(t), D-(t)); t = 0 always stops. Then each position up to K is drawn in turn from (P p - Q q)+, with
+    P and Q of the text so far: a token from the joint residual of target and draft.
 
     Guarantee
     ---------
@@ -137,7 +140,8 @@ class HierarchicalMincap(_BranchTest):
 
     Guarantee
     ---------
-    Only that p = q changes nothing. Lossy: a prefix that lost its excess over 1 does not pass the loss on to longer ones.
+    Only that p = q changes nothing. Lossy: the excess that a prefix loses to the cap is not taken from longer ones. It
+    keeps as many drafts as `hierarchical-uncapped`, since the cap acts only where both stop for certain.
 
     Reference
     ---------
@@ -168,8 +172,8 @@ class HierarchicalUncapped(_BranchTest):
 
     Statement
     ---------
-    P_t / Q_t = r_t / l^t: the draft probabilities of the prefix are multiplied by the lenience l, those of the branch are
-    not. Keep all drafts with probability min(1, P_K / Q_K); otherwise as `hierarchical-naive`, with one redraw.
+    P_t / Q_t = r_t / l^t: the draft probabilities of the prefix are multiplied by the lenience l, those of the branch
+    are not. Keep all drafts with probability min(1, P_K / Q_K); otherwise as `hierarchical-naive`, with one redraw.
 
     Guarantee
     ---------
@@ -177,8 +181,8 @@ class HierarchicalUncapped(_BranchTest):
 
     Reference
     ---------
-    Released code of arXiv 2601.05724, `FastHSD` in its simulation. That code also stops wherever r_t of the branch's own
-    draft is at least 1, which here follows from 0/0 = 1.
+    Released code of arXiv 2601.05724, `FastHSD` in its simulation. That code also stops wherever r_t of the branch's
+    own draft is at least 1, which here follows from 0/0 = 1.
 
     Examples
     --------
