@@ -24,7 +24,7 @@ def table(name: str) -> list[dict[str, Any]]:
         With the nearest names and the list of all of them.
     """
     if name not in tables():
-        raise unknown_name("published table", name, tables())
+        raise unknown_name(kind="published table", name=name, known=tables())
     lines = files(__name__).joinpath(f"{name}.csv").read_text(encoding="utf-8").splitlines()
     return [{column: _value(text) for column, text in row.items()} for row in csv.DictReader(lines)]
 
