@@ -1,11 +1,13 @@
 """The answer of `check` and `conformance`: one result per invariant, each refutation with its witness."""
 
+import dataclasses
 import io
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
+
+from fly_theory.files import json_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -15,6 +17,8 @@ __all__ = ["Estimate", "Outcome", "Report", "Result", "VerdictName", "Witness", 
 Outcome = Literal["proved", "held", "refuted", "not applicable", "undecided"]
 VerdictName = Literal["lossless", "lossless but slower", "lossy", "invalid", "undecided"]
 Conclusion = Literal["holds", "refuted", "undecided"]
+
+_UNBOUNDED = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -117,25 +121,36 @@ class Report:
 
     def to_json(self) -> str:
         """The whole report as one JSON document; Fractions are written "3/10", infinity "inf"."""
+        results = [
+            {
+                "name": result.name,
+                "outcome": result.outcome,
+                "claimed": result.asked,
+                "cases": result.cases,
+                "detail": result.detail,
+                "witness": None if result.witness is None else vars(result.witness),
+            }
+            for result in self.results
+        ]
         document = {
             "subject": self.subject,
             "verdict": self.verdict,
             "conclusion": self.conclusion,
             "ok": self.ok,
-            "tv": self.tv,
-            "max_ratio": self.max_ratio,
-            "measures": self.measures,
-            "results": self.results,
+            "tv": _figure(self.tv),
+            "max_ratio": _figure(self.max_ratio),
+            "measures": {name: _figure(value) for name, value in self.measures.items()},
+            "results": results,
             "settings": self.settings,
         }
-        return json.dumps(_plain(document), allow_nan=False)
+        return json_text(document)
 
     def __str__(self) -> str:
         from rich.console import Console
 
-        console = Console(file=io.StringIO(), width=120, color_system=None, record=True)
-        console.print(self)
-        return "\n".join(line.rstrip() for line in console.export_text().splitlines())
+        text = io.StringIO()
+        Console(file=text, width=_UNBOUNDED, color_system=None).print(self)
+        return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
     def __rich__(self) -> "RenderableType":
         from rich.console import Group
@@ -163,9 +178,9 @@ class Report:
         for result in self.results:
             if result.witness is not None:
                 blocks.append(Text(f"\n{result.name}: refuted by", style="red" if result.asked else "dim"))
-                blocks.append(Padding(Text(str(result.witness)), (0, 0, 0, 2)))
+                blocks.append(Padding(Text(str(result.witness)), (0, 0, 0, 2), expand=False))
                 if result.asked and result.witness.test:
-                    blocks.append(Padding(Text(f"\n{result.witness.test}"), (0, 0, 0, 2)))
+                    blocks.append(Padding(Text(f"\n{result.witness.test}"), (0, 0, 0, 2), expand=False))
         return Group(*blocks)
 
     def _figures(self) -> Iterator[str]:
@@ -186,22 +201,5 @@ def show(value: Any) -> str:
     return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else show(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, Estimate):
-        return {"value": value.value, "low": value.low, "high": value.high}
-    if isinstance(value, Result):
-        return {
-            "name": value.name,
-            "outcome": value.outcome,
-            "claimed": value.asked,
-            "cases": value.cases,
-            "detail": value.detail,
-            "witness": None if value.witness is None else _plain(vars(value.witness)),
-        }
-    if isinstance(value, float) and value - value != 0:
-        return str(value)
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+def _figure(value: Any) -> Any:
+    return dataclasses.asdict(value) if isinstance(value, Estimate) else value
