@@ -9,7 +9,9 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.patheffects import Normal, Stroke
+from matplotlib.textpath import TextPath
 from matplotlib.ticker import MaxNLocator
 
 from fly_theory.arrays import Array
@@ -35,6 +37,7 @@ _BAR_WIDTH = 0.84
 _PANEL_HEIGHT = 1.5
 _FRAME_HEIGHT = 0.55
 _LEAST_PANEL_WIDTH = 2.0
+_BETWEEN_PANELS = 0.25
 _LEGEND_ENTRY_WIDTH = 0.95
 _HEADROOM = 1.06
 
@@ -198,7 +201,7 @@ def _draw(panels: Sequence[_Panel], names: Sequence[str], width: float) -> Figur
     for spare in axes[len(panels) :]:
         spare.remove()
     for index, (ax, panel) in enumerate(zip(axes, panels, strict=False)):
-        _draw_panel(ax, panel)
+        _draw_panel(ax, panel, width / columns - _BETWEEN_PANELS)
         ax.set_xticks(
             ticks, [names[bar] for bar in ticks], rotation=90 if upright else 0, family=LABEL_FONTS, parse_math=False
         )
@@ -218,7 +221,8 @@ def _columns(panels: int, width: float) -> int:
     return math.ceil(panels / math.ceil(panels / fitting))
 
 
-def _draw_panel(ax: Axes, panel: _Panel) -> None:
+def _draw_panel(ax: Axes, panel: _Panel, room: float) -> None:
+    """Draw a panel whose title has `room` inches."""
     ids = np.arange(len(panel.p))
     edges = np.arange(len(panel.p) + 1) - 0.5
     target, draft, overlap, output, ceiling = _LEGEND
@@ -244,10 +248,9 @@ def _draw_panel(ax: Axes, panel: _Panel) -> None:
             linestyle=(0, (4, 2)),
             label=ceiling,
         )
-    ax.set_title(panel.title, loc="left", pad=12, parse_math=False)
-    ratio = "∞" if math.isinf(panel.max_ratio) else f"{panel.max_ratio:.2f}"
+    ax.set_title(panel.title, loc="left", pad=12, parse_math=False, fontsize=_fitting_size(panel.title, room))
     ax.annotate(
-        f"acceptance {panel.acceptance:.2f}   TV {panel.tv:.3f}   max ratio {ratio}",
+        f"acceptance {panel.acceptance:.2f}   TV {panel.tv:.3f}   max ratio {_ratio(panel.max_ratio)}",
         (0, 1),
         xytext=(0, 3),
         xycoords="axes fraction",
@@ -255,6 +258,19 @@ def _draw_panel(ax: Axes, panel: _Panel) -> None:
         fontsize=mpl.rcParams["xtick.labelsize"],
         color="0.35",
     )
+
+
+def _fitting_size(title: str, room: float) -> float:
+    """The size of titles, or as much of it as the title fits into `room` inches with."""
+    size: float = mpl.rcParams["axes.titlesize"]
+    outline = TextPath((0, 0), title.replace("$", r"\$"), size=size, prop=FontProperties(family="serif"))
+    return size * min(1, 72 * room / outline.get_extents().width)
+
+
+def _ratio(ratio: float) -> str:
+    if math.isinf(ratio):
+        return "∞"
+    return f"{ratio:.2f}" if ratio < 100 else f"{ratio:.3g}"
 
 
 def _draw_legend(figure: Figure) -> None:

@@ -41,8 +41,8 @@ TWO_COLUMNS = 6.95
 # Distinguishable with every form of colour blindness (held to a minimum distance in the tests) and in grey.
 COLOURS = {
     "target": "#4a7fb0",
-    "draft": "#f3b3c6",
-    "overlap": "#eb9a28",
+    "draft": "#f2a9c0",
+    "overlap": "#e58e1c",
     "output": "#4b1d7a",
     "ceiling": "#6f6f6f",
 }
