@@ -85,7 +85,7 @@ def clopper_pearson(successes: Counts, trials: int, confidence: float) -> Interv
 def rates(
     name: str, counts: Counts, confidence: float, *, outcomes: Iterable[Any] | None = None, exact: Any = None
 ) -> list[Estimate]:
-    """The rate of every outcome (0, 1, ... unless named) from how often each occurred; each interval covers by itself."""
+    """The rate of each outcome (0, 1, ... unless named) from how often it occurred; each interval covers by itself."""
     trials = int(counts.sum())
     low, high = clopper_pearson(counts, trials, confidence)
     return [
