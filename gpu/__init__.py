@@ -1,0 +1,51 @@
+"""Logits of real model pairs: capture them into a trace, read the trace, replay verification rules on it (torch).
+
+The names below are imported on first use, so that `import gpu` needs neither torch nor transformers.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from fly_theory.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from gpu.capturing import capture as capture
+    from gpu.replaying import Replay as Replay
+    from gpu.replaying import replay as replay
+    from gpu.trace import Trace as Trace
+    from gpu.trace import TraceBlock as TraceBlock
+    from gpu.trace import open_trace as open_trace
+    from gpu.trace import reshard as reshard
+    from gpu.trace import write_trace as write_trace
+
+# Public name -> the module that holds it. A module may not carry the name of something exported here: importing it
+# would replace the function by the module.
+_EXPORTS = {
+    "capture": "gpu.capturing",
+    "Replay": "gpu.replaying",
+    "replay": "gpu.replaying",
+    "Trace": "gpu.trace",
+    "TraceBlock": "gpu.trace",
+    "open_trace": "gpu.trace",
+    "reshard": "gpu.trace",
+    "write_trace": "gpu.trace",
+}
+
+__all__ = list(_EXPORTS)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        msg = f"module 'gpu' has no attribute {name!r}"
+        raise AttributeError(msg)
+    try:
+        value = getattr(import_module(_EXPORTS[name]), name)
+    except ModuleNotFoundError as error:
+        msg = f"gpu.{name} needs the package {error.name!r}; install it with: pip install 'fly-theory[capture]'"
+        raise MissingExtra(msg) from error
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_EXPORTS])

@@ -1,0 +1,23 @@
+"""The trace: blocks of draft tokens with the logits of both models, in a folder that checks itself.
+
+    manifest.json                     what was captured and how, and the checksum of every shard
+    tokenizer.json                    when known, so that decoding needs no model
+    shards/shard-00000.safetensors    blocks_per_shard blocks each (B), the last one fewer:
+        target_logits    (B, K+1, V_target)   row n follows the context and the first n draft tokens
+        draft_logits     (B, K, V_draft)      row n is what draft token n was drawn from
+        tokens           (B, K)               the draft tokens, int64
+        context_ids      (sum of lengths,)    the contexts, one after the other, int64
+        context_offsets  (B + 1,)             where each of them begins and the last one ends, int64
+        prompt           (B,)                 number of the prompt, int64
+        position         (B,)                 how many tokens of the context follow the prompt, int64
+
+K is the draft length. The two models may differ in width; logits beyond a model's own width count as -inf. A trace
+holds no dates, durations or paths of its own: it is a function of what was asked for.
+"""
+
+from gpu.trace.block import TraceBlock
+from gpu.trace.header import TraceHeader
+from gpu.trace.reader import Trace, open_trace
+from gpu.trace.writer import TraceWriter, reshard, write_trace
+
+__all__ = ["Trace", "TraceBlock", "TraceHeader", "TraceWriter", "open_trace", "reshard", "write_trace"]
