@@ -80,7 +80,7 @@ class Hierarchical(_BranchTest):
     def weights(self, block: Block) -> tuple[Array, Array]:
         xp = array_namespace(block.target)
         p, q = block.target_at_tokens, block.draft_at_tokens
-        ratio = p * (q > 0) / xp.where(q > 0, q, 1)
+        ratio = xp.where(q > 0, p, 0) / xp.where(q > 0, q, 1)
         since = [xp.ones_like(p[..., 0])]
         for i in range(block.draft_length):
             since.append(xp.where(since[-1] > 1, 1, since[-1]) * ratio[..., i])
