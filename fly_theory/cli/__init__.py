@@ -122,5 +122,10 @@ def _explained(error: Exception, entry: EntryPoint) -> Exception:
     package = error.name.partition(".")[0]
     if importlib.util.find_spec(package) is not None:
         return error
-    hint = f"install it with: pip install 'fly-theory[{entry.extras[0]}]'" if entry.extras else "it is not installed"
-    return MissingExtra(f"fly-theory {entry.name} needs the package {package!r}; {hint}")
+    msg = f"fly-theory {entry.name} needs the package {package!r}"
+    hint = (
+        f"; install it with: pip install 'fly-theory[{entry.extras[0]}]'"
+        if entry.extras
+        else ", which is not installed"
+    )
+    return MissingExtra(msg + hint)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fly_theory.errors import ParameterError
+from fly_theory.errors import ParameterError, unknown_name
 from fly_theory.interpreters import Interpreter
 from fly_theory.parameters import Parameter, parameters
 from fly_theory.registry import Level, block_rule, rule, rule_class, rules
@@ -113,7 +113,10 @@ def find(spec: str) -> tuple[Entry, Any]:
     UnknownName, ParameterError, InvalidInput
         As `fly_theory.rule` does.
     """
-    level: Level = "block" if spec.partition(":")[0] in rules(level="block") else "token"
+    name, *others = spec.split(":")
+    level: Level = "block" if name in rules(level="block") else "token"
+    if not others and name not in rules():
+        raise unknown_name(kind="rule", name=name, known=rules())
     if spec in rules(level=level):
         entry = Entry(spec, level, rule_class(spec, level=level))
         return entry, entry.typical()

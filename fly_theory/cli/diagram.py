@@ -67,7 +67,7 @@ def diagram(
         raise InvalidInput(msg)
     else:
         found = pair_of_trace(trace, block, position, temperature)
-        top = top or _TOP_OF_TRACE
+        top = _TOP_OF_TRACE if top is None else top
     rules = [rule_of(spec) for spec in specs]
     figure = figures.diagram(found.p, found.q, rules, titles=specs, token_name=found.token_name, top=top, width=width)
     figures.save(figure, out, description=f"fly-theory {__version__} diagram {' '.join(specs)}: {found.name}")

@@ -1,6 +1,6 @@
 """`fly-theory ls`."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
@@ -28,11 +28,16 @@ def ls(
     """
     shown = entries()
     if as_json:
-        print_json([entry.as_json() for entry in shown])
+        print_json([_document(entry) for entry in shown])
     elif readers:
         display(table(rules_table.HEADINGS, map(rules_table.row, shown)), "", *rules_table.reasons(shown))
     else:
         display(table(("rule", "what it does"), [(entry.name, _description(entry)) for entry in shown]))
+
+
+def _document(entry: Entry) -> dict[str, Any]:
+    typical = entry.typical()
+    return {**entry.as_json(), "at": typical.spec, "claims": list(map(str, typical.claims))}
 
 
 def _description(entry: Entry) -> Text:

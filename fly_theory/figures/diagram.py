@@ -96,10 +96,12 @@ def diagram(
     Raises
     ------
     InvalidInput
-        For no rule, a number of titles that does not fit, or `top` below 1; also what `Rule.induced` raises.
+        For no rule, a number of titles that does not fit, `top` or `width` below 1; also what `Rule.induced` raises.
     """
     p, q = as_pair(*(x if isinstance(x, list | tuple) else np.asarray(x) for x in (p, q)))
-    _check(p, q, rules, titles, top)
+    if width is None:
+        width = ONE_COLUMN if len(rules) == 1 else TWO_COLUMNS
+    _check(p, q, rules, titles, top, width)
     if top is None and p.shape[-1] > _MOST_BARS:
         top = _TOP_OF_LARGE
     bars = _bars(p, q, top)
@@ -108,9 +110,7 @@ def diagram(
         for rule, title in zip(rules, titles or [rule.spec for rule in rules], strict=True)
     ]
     with style():
-        return _draw(
-            panels, [_name(ids, token_name) for ids in bars], width or (ONE_COLUMN if len(rules) == 1 else TWO_COLUMNS)
-        )
+        return _draw(panels, [_name(ids, token_name) for ids in bars], width)
 
 
 def ceiling_factor(rule: Rule, p: Array, q: Array) -> float | None:
@@ -129,6 +129,7 @@ def _check(
     rules: Sequence[Rule],
     titles: Sequence[str] | None,
     top: int | None,
+    width: float,
 ) -> None:
     if p.ndim != 1 or q.ndim != 1:
         msg = f"p has shape {tuple(p.shape)} and q {tuple(q.shape)}; a diagram shows one pair, (V,) each"
@@ -141,6 +142,9 @@ def _check(
         raise InvalidInput(msg)
     if top is not None and top < 1:
         msg = f"top={top} is below 1; at least one token is shown"
+        raise InvalidInput(msg)
+    if not 1 <= width < math.inf:
+        msg = f"width={width} is outside [1, inf) inches"
         raise InvalidInput(msg)
 
 

@@ -246,6 +246,8 @@ def test_nothing_is_clipped_and_nothing_overlaps(layout):
         ({"specs": []}, "rules is empty"),
         ({"titles": ["one"]}, "titles has 1 entries for 6 rules"),
         ({"top": 0}, "top=0 is below 1"),
+        ({"width": 0.5}, "width=0.5 is outside [1, inf) inches"),
+        ({"width": float("nan")}, "width=nan is outside [1, inf) inches"),
         ({"p": [0.5, 0.5]}, "different vocabularies: 2 and 4"),
         ({"p": [0.5, 0.3, 0.2, 0.1]}, "p sums to 1.1"),
     ],
