@@ -23,6 +23,7 @@ _EXPORTS = {
     "Verdict": "fly_theory.rules.base",
     "block_efficiency": "fly_theory.closed_form",
     "block_rule": "fly_theory.registry",
+    "check": "fly_theory.check",
     "entropy": "fly_theory.distributions",
     "exact": "fly_theory.exact",
     "expected_lengths": "fly_theory.joint_law",

@@ -1,0 +1,169 @@
+"""What an invariant is, and the case it judges: one rule at one pair."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fly_theory.arrays import Array, Number, array_namespace, as_fraction
+from fly_theory.claims import Bound
+from fly_theory.distributions import as_pair, trusted_inputs
+from fly_theory.errors import ExactnessError, FlyTheoryError, UndecidableError
+from fly_theory.exact import exact
+from fly_theory.rules.base import Rule, Verdict
+
+__all__ = ["FLOAT_TOLERANCE", "Case", "Invariant", "RuleFailure", "Violation", "values"]
+
+FLOAT_TOLERANCE = 1e-9
+"""How far float64 figures may be from what an invariant asks; exact figures have no tolerance."""
+
+
+class RuleFailure(FlyTheoryError):
+    """A rule raised instead of answering; the original error is the cause."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """How an invariant is broken: the wrong value and the right one.
+
+    quantity : the name of what is compared, e.g. "out"
+    got, expected : plain values (Fractions, floats, ids); `relation` is what should hold between them
+    inputs : what else went in besides p and q
+    """
+
+    quantity: str
+    got: Any
+    expected: Any
+    relation: str = "="
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Case:
+    """A rule at one target p (V,) and draft q (V,), with what it answers there, computed once.
+
+    p and q are exact arrays, or lists that `ft.exact` reads, and are judged exactly; numpy float64 arrays are judged up
+    to FLOAT_TOLERANCE.
+    """
+
+    def __init__(self, rule: Rule, p: Any, q: Any) -> None:
+        self.rule = rule
+        self.p, self.q = as_pair(*(exact(x) if isinstance(x, list | tuple) else x for x in (p, q)))
+        self.xp = array_namespace(self.p, self.q)
+        self.is_exact = bool(getattr(self.p, "is_exact", False))
+        self.tolerance = 0 if self.is_exact else FLOAT_TOLERANCE
+
+    def at(self, p: Array, q: Array, *, rule: Rule | None = None) -> "Case":
+        """The case of another pair, or of another rule, in the same arithmetic."""
+        return Case(rule or self.rule, p, q)
+
+    def array(self, numbers: Any) -> Array:
+        """A number, or nested lists of numbers, as an array of the kind of p."""
+        return exact(numbers) if self.is_exact else np.array(numbers, dtype=np.float64)
+
+    def bound(self, limit: Number | Bound) -> Array:
+        """A number, or a function of (p, q), as a 0-d array of the kind of p."""
+        value = limit(self.p, self.q) if callable(limit) else as_fraction(limit)
+        return value if hasattr(value, "shape") else self.array(value)
+
+    # -- the rule's answers ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """The rule's accepted mass and residual, (V,) each."""
+        return self._answer(lambda: self.rule.verdict(self.p, self.q))  # type: ignore[no-any-return]
+
+    @cached_property
+    def out(self) -> Array:
+        """The induced distribution (V,)."""
+        return self._answer(lambda: self.rule.induced(self.p, self.q))
+
+    @cached_property
+    def acceptance(self) -> Array:
+        """The acceptance rate ()."""
+        return self._answer(lambda: self.rule.acceptance(self.p, self.q))
+
+    def residual_after(self, token: int) -> Array:
+        """The residual (V,) after a rejected token."""
+        return self._answer(lambda: self.rule.residual_after(self.p, self.q, np.asarray(token)))
+
+    def sample(self, tokens: Array, uniforms: Array) -> Array:
+        """The emitted tokens (...,) for draft tokens (...,) and uniforms (..., 2)."""
+        return self._answer(lambda: self.rule.sample(self.p, self.q, tokens, uniforms))
+
+    def _answer(self, ask: Callable[[], Any]) -> Any:
+        try:
+            with trusted_inputs():
+                return ask()
+        except (ExactnessError, UndecidableError):
+            raise
+        except Exception as error:
+            msg = f"{type(error).__name__}: {error}"
+            raise RuleFailure(msg) from error
+
+    # -- comparisons -------------------------------------------------------------------------------------------------
+
+    @property
+    def total_variation(self) -> Array:
+        """TV(out, p) ()."""
+        return self.distance(self.out, self.p)
+
+    def distance(self, a: Array, b: Array) -> Array:
+        """Total variation distance (...,) of two distributions (..., V)."""
+        return self.xp.sum(self.xp.abs(a - b), axis=-1) / 2
+
+    def differ(self, got: Array, expected: Array) -> bool:
+        """Whether two arrays differ somewhere by more than the tolerance; NaN differs from everything."""
+        return not bool(self.xp.all(self.xp.abs(got - expected) <= self.tolerance))
+
+    def exceeds(self, got: Array, limit: Array) -> bool:
+        """Whether one array is above the other somewhere by more than the tolerance."""
+        return not bool(self.xp.all(got <= limit + self.tolerance))
+
+
+class Invariant:
+    """A property of rules that one pair can refute.
+
+    `stride` thins the pairs of a search: an invariant that is dear to judge looks at every stride-th only.
+    """
+
+    stride: ClassVar[int] = 1
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        raise NotImplementedError
+
+    def applies(self, case: Case) -> bool:
+        """Whether the case says anything about this invariant."""
+        return True
+
+    def judge(self, case: Case) -> Violation | None:
+        """How the case breaks the invariant, or None where it holds.
+
+        Raises
+        ------
+        RuleFailure
+            When the rule raises instead of answering.
+        UndecidableError
+            When exact arithmetic cannot decide a comparison.
+        """
+        raise NotImplementedError
+
+    def examine(self, rule: Rule, p: Any, q: Any) -> Violation | None:
+        """Judge a rule at one pair, target p (V,) and draft q (V,): None where it holds, or does not apply.
+
+        Lists of ints, Fractions and texts, and exact arrays, are judged exactly; numpy float64 arrays with a tolerance.
+        """
+        case = Case(rule, p, q)
+        return self.judge(case) if self.applies(case) else None
+
+
+def values(x: Array) -> Any:
+    """An array as plain values: a Fraction, float or int, or nested tuples of them."""
+    return _tuples(x.tolist())
+
+
+def _tuples(x: Any) -> Any:
+    return tuple(map(_tuples, x)) if isinstance(x, list) else x

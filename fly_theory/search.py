@@ -1,0 +1,97 @@
+"""Looking for a counterexample among rational simplex pairs, and for the smallest one."""
+
+import contextlib
+import itertools
+import math
+import tempfile
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+
+import hypothesis
+from hypothesis import HealthCheck, Phase, configuration
+from hypothesis.errors import NoSuchExample
+
+from fly_theory.testing.strategies import Distribution, Pair, pairs
+
+__all__ = ["Pair", "drawn", "smallest"]
+
+# How many simpler pairs are tried in place of one that Hypothesis has shrunk.
+_ENUMERATED = 2000
+
+
+def drawn(cases: int, seed: int) -> tuple[Pair, ...]:
+    """The distinct pairs among `cases` draws; the same for the same seed, the simplest first."""
+    met: dict[Pair, None] = {}
+
+    def remember(pair: Pair) -> bool:
+        met[pair] = None
+        return False
+
+    _find(remember, cases, seed)
+    return tuple(met)
+
+
+def smallest(fails: Callable[[Pair], bool], cases: int, seed: int) -> Pair | None:
+    """A pair that fails, with few tokens and small denominators; None when none of `cases` draws fails.
+
+    What Hypothesis shrinks to is replaced by the simplest pair that fails, if there is one among the first few thousand
+    pairs in order of vocabulary and denominator.
+    """
+    found = _find(fails, cases, seed)
+    if found is None:
+        return None
+    return next(filter(fails, itertools.islice(_simpler_than(found), _ENUMERATED)), found)
+
+
+def _simpler_than(pair: Pair) -> Iterator[Pair]:
+    """All pairs with fewer tokens, or as many and a smaller common denominator, the simplest first."""
+    vocabulary, denominator = len(pair[0]), max(map(_common_denominator, pair))
+    for size in range(1, vocabulary + 1):
+        rows: list[Distribution] = []
+        for total in range(1, denominator + (size < vocabulary)):
+            new = [row for row in _of_denominator(size, total) if _common_denominator(row) == total]
+            yield from itertools.chain(
+                itertools.product(rows, new), itertools.product(new, rows), itertools.product(new, new)
+            )
+            rows += new
+
+
+def _of_denominator(size: int, total: int) -> Iterator[Distribution]:
+    for bars in itertools.combinations(range(total + size - 1), size - 1):
+        ends = (-1, *bars, total + size - 1)
+        yield tuple(Fraction(high - low - 1, total) for low, high in itertools.pairwise(ends))
+
+
+def _common_denominator(row: Distribution) -> int:
+    return math.lcm(*(entry.denominator for entry in row))
+
+
+def _find(condition: Callable[[Pair], bool], cases: int, seed: int) -> Pair | None:
+    settings = hypothesis.settings(
+        max_examples=cases,
+        database=None,
+        deadline=None,
+        derandomize=False,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+    with _home_elsewhere():
+        try:
+            return hypothesis.find(pairs(), condition, settings=settings, random=Random(seed))
+        except NoSuchExample:
+            return None
+
+
+@contextlib.contextmanager
+def _home_elsewhere() -> Iterator[None]:
+    """Keep Hypothesis from writing into the working directory."""
+    name = "__hypothesis_home_directory"
+    before: Path | None = getattr(configuration, name)
+    with tempfile.TemporaryDirectory() as folder:
+        configuration.set_hypothesis_home_dir(folder)
+        try:
+            yield
+        finally:
+            configuration.set_hypothesis_home_dir(before)
