@@ -9,7 +9,7 @@ from fly_theory.errors import FlyTheoryError, InvalidInput
 from fly_theory.parameters import build
 from fly_theory.registry import load, rules
 from fly_theory.report import Report
-from fly_theory.rule_check import check_rule
+from fly_theory.rule_check import Source, check_rule, quoted
 from fly_theory.rules.base import Rule
 
 __all__ = ["check"]
@@ -62,12 +62,14 @@ def _subject(spec: Any) -> Any:
     return build(spec, {}) if isinstance(spec, type) and issubclass(spec, Rule) else spec
 
 
-def _names(rule: Rule, spec: Any) -> tuple[str, str]:
-    """What to call a rule, and the expression that makes it."""
+def _names(rule: Rule, spec: Any) -> tuple[str, Source]:
+    """What to call a rule, and how Python code makes it."""
     if isinstance(spec, str):
-        return spec, f"ft.rule({spec!r})"
-    registered = getattr(type(rule), "name", None) in rules(level="token")
-    return rule.spec, f"ft.rule({rule.spec!r})" if registered else f"{rule!r}  # from {type(rule).__module__}"
+        return spec, Source(f"ft.rule({quoted(spec)})")
+    if getattr(rule, "name", None) in rules(level="token"):
+        return rule.spec, Source(f"ft.rule({quoted(rule.spec)})")
+    cls = type(rule)
+    return rule.spec, Source(repr(rule), (f"from {cls.__module__} import {cls.__qualname__}",))
 
 
 def _loaded(spec: str) -> Any:

@@ -1,11 +1,12 @@
-"""The part of `check` that judges token-level rules: every invariant on drawn pairs, the refuted ones on small pairs."""
+"""The part of `check` that judges token-level rules: every invariant on drawn pairs, the refuted on small ones."""
 
 import dataclasses
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,10 +25,22 @@ from fly_theory.report import Report, Result, VerdictName, Witness, show
 from fly_theory.rules.base import Rule
 from fly_theory.search import Pair, drawn, smallest
 
-__all__ = ["check_rule"]
+__all__ = ["Source", "check_rule", "quoted"]
 
 # Judged for every rule, claimed or not: they say what the rule is.
 _INFORMATIVE = tuple(map(invariants.of_claim, (Lossless(), OnTheLine(), TARGET_SUPPORT, FixedPoint())))
+
+
+class Source(NamedTuple):
+    """How Python code makes a rule."""
+
+    expression: str
+    imports: tuple[str, ...] = ()
+
+
+def quoted(text: str) -> str:
+    """A string literal in double quotes."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -100,10 +113,10 @@ class _Extremes:
             }
 
 
-def check_rule(rule: Rule, claims: Sequence[Claim], *, subject: str, source: str, cases: int, seed: int) -> Report:
+def check_rule(rule: Rule, claims: Sequence[Claim], *, subject: str, source: Source, cases: int, seed: int) -> Report:
     """The report on a rule that makes these claims.
 
-    `subject` is what the report calls it; `source` is the Python expression that pasted tests make it with.
+    `subject` is what the report calls it; `source` is how pasted tests make it.
     """
     claimed = {invariant.name: (invariant, claim) for claim in claims for invariant in [invariants.of_claim(claim)]}
     asked = [*(invariant for invariant, _ in claimed.values()), *invariants.STRUCTURAL]
@@ -198,7 +211,9 @@ def _verdict(results: Sequence[Result], *, slower: bool) -> VerdictName:
 # -- witnesses ---------------------------------------------------------------------------------------------------------
 
 
-def _witness(tally: _Tally, arithmetic: _Arithmetic, rule: Rule, source: str, cases: int, seed: int) -> Witness | None:
+def _witness(
+    tally: _Tally, arithmetic: _Arithmetic, rule: Rule, source: Source, cases: int, seed: int
+) -> Witness | None:
     if tally.refuted_by is None:
         return None
 
@@ -223,29 +238,22 @@ def _witness(tally: _Tally, arithmetic: _Arithmetic, rule: Rule, source: str, ca
     )
 
 
-def _test(invariant: Invariant, pair: Pair, source: str, *, is_exact: bool) -> str:
+def _test(invariant: Invariant, pair: Pair, source: Source, *, is_exact: bool) -> str:
     """A pytest case that fails for as long as the rule breaks the invariant at the pair."""
     name = re.sub(r"\W+", "_", invariant.name).strip("_").lower()
-    p, q = (
-        f"[{', '.join(repr(str(entry)) for entry in row)}]" if is_exact else f"np.array([{', '.join(map(str, row))}])"
-        for row in pair
-    )
-    imports = ["import fly_theory as ft", "from fly_theory import invariants"]
     judge = repr(invariant)
-    if dataclasses.is_dataclass(invariant) and not all(field.repr for field in dataclasses.fields(invariant)):
-        judge = f"of_claim(next(claim for claim in rule.claims if str(claim) == {invariant.name!r}))"
+    if not all(field.repr for field in dataclasses.fields(invariant)):  # type: ignore[arg-type]
+        judge = f"of_claim(next(claim for claim in rule.claims if str(claim) == {quoted(invariant.name)}))"
+    imports = ["import fly_theory as ft", "from fly_theory import invariants", *source.imports]
     if "Fraction(" in judge:
         imports.insert(0, "from fractions import Fraction\n")
     if not is_exact:
         imports.insert(0, "import numpy as np\n")
-    return "\n".join(
-        [
-            *imports,
-            "",
-            "",
-            f"def test_{name}():",
-            f"    rule = {source}",
-            f"    violation = invariants.{judge}.examine(rule, {p}, {q})",
-            "    assert violation is None, violation",
-        ]
-    )
+    rows = [", ".join(quoted(str(entry)) if is_exact else str(entry) for entry in row) for row in pair]
+    p, q = (f"[{row}]" if is_exact else f"np.array([{row}])" for row in rows)
+    body = [
+        f"    rule = {source.expression}",
+        f"    violation = invariants.{judge}.examine(rule, {p}, {q})",
+        "    assert violation is None, violation",
+    ]
+    return "\n".join([*imports, "", "", f"def test_{name}():", *body])
