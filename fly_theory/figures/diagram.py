@@ -267,6 +267,8 @@ def _draw_panel(ax: Axes, panel: _Panel, room: float) -> None:
 def _fitting_size(title: str, room: float) -> float:
     """The size of titles, or as much of it as the title fits into `room` inches with."""
     size: float = mpl.rcParams["axes.titlesize"]
+    if not title.strip():
+        return size
     outline = TextPath((0, 0), title.replace("$", r"\$"), size=size, prop=FontProperties(family="serif"))
     return size * min(1, 72 * room / outline.get_extents().width)
 

@@ -58,6 +58,7 @@ def test_one_panel_a_rule_with_its_spec_as_title():
     figure = draw()
     assert [ax.get_title(loc="left") for ax in figure.axes] == [ft.rule(spec).spec for spec in SPECS]
     assert [ax.get_title(loc="left") for ax in draw(titles=SPECS).axes] == SPECS
+    assert [ax.get_title(loc="left") for ax in draw(["lossless"], titles=[""]).axes] == [""]
 
 
 @pytest.mark.parametrize("spec", SPECS)
