@@ -10,7 +10,7 @@ from typing import Annotated, Any, Protocol
 import numpy as np
 import typer
 
-from fly_theory.arrays import Array
+from fly_theory.arrays import Array, array_namespace
 from fly_theory.distributions import as_distribution, as_pair, softmax
 from fly_theory.errors import InvalidInput, MissingExtra
 from fly_theory.example_pairs import example_pair
@@ -111,11 +111,17 @@ def pair_of_trace(folder: Path, block: int, position: int, temperature: float) -
     if not 0 <= position < drafts:
         msg = f"--position {position}: the blocks of {folder} have positions 0..{drafts - 1}"
         raise InvalidInput(msg)
-    p, q = (softmax(logits[position], temperature=temperature) for logits in (rows.target_logits, rows.draft_logits))
+    p, q = (_law(logits[position], temperature) for logits in (rows.target_logits, rows.draft_logits))
     name = f"block {block}, position {position} of {folder} (sha256 {trace.sha256}) at temperature {temperature:g}"
     if trace.manifest["tokenizer"] is None:
-        return Pair(name, np.asarray(p), np.asarray(q))
-    return Pair(name, np.asarray(p), np.asarray(q), lambda token: _readable(trace.decode([token]), token))
+        return Pair(name, p, q)
+    return Pair(name, p, q, lambda token: _readable(trace.decode([token]), token))
+
+
+def _law(logits: Array, temperature: float) -> Array:
+    """The distribution of logits (V,) of any dtype, as a numpy array in float64."""
+    xp = array_namespace(logits)
+    return np.asarray(softmax(xp.astype(logits, xp.float64), temperature=temperature))
 
 
 def _open(folder: Path) -> Trace:

@@ -36,7 +36,9 @@ def test_the_row_is_the_softmax_of_the_stored_logits(folder, block, position, te
     target = blocks[block].target_logits[position].numpy()
     draft = np.append(blocks[block].draft_logits[position].numpy(), -np.inf)
     for found, logits in ((pair.p, target), (pair.q, draft)):
-        np.testing.assert_allclose(found, ft.softmax(logits, temperature=temperature), rtol=0, atol=1e-6)
+        np.testing.assert_allclose(
+            found, ft.softmax(logits.astype(np.float64), temperature=temperature), rtol=0, atol=1e-15
+        )
     assert pair.q[-1] == 0
     assert pair.token_name(3) == "3"
 
@@ -46,7 +48,7 @@ def test_a_figure_of_it(folder, cli, tmp_path):
     out = tmp_path / "figure.pdf"
     report = cli("diagram", "lossless", "lenience:l=0.5", "--trace", path, "--block", 2, "-o", out, "--json").json()
     assert report["pair"].startswith(f"block 2, position 0 of {path} (sha256 ")
-    assert report["panels"][0]["tv"] == pytest.approx(0, abs=1e-6)
+    assert report["panels"][0]["tv"] == pytest.approx(0, abs=1e-15)
     assert out.read_bytes().startswith(b"%PDF")
 
 
