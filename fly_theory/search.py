@@ -17,9 +17,6 @@ from fly_theory.testing.strategies import Distribution, Pair, pairs
 
 __all__ = ["Pair", "drawn", "smallest"]
 
-# How many simpler pairs are tried in place of one that Hypothesis has shrunk.
-_ENUMERATED = 2000
-
 
 def drawn(cases: int, seed: int) -> tuple[Pair, ...]:
     """The distinct pairs among `cases` draws; the same for the same seed, the simplest first."""
@@ -33,16 +30,16 @@ def drawn(cases: int, seed: int) -> tuple[Pair, ...]:
     return tuple(met)
 
 
-def smallest(fails: Callable[[Pair], bool], cases: int, seed: int) -> Pair | None:
+def smallest(fails: Callable[[Pair], bool], cases: int, seed: int, *, enumerated: int) -> Pair | None:
     """A pair that fails, with few tokens and small denominators; None when none of `cases` draws fails.
 
-    What Hypothesis shrinks to is replaced by the simplest pair that fails, if there is one among the first few thousand
+    What Hypothesis shrinks to is replaced by the simplest pair that fails, if there is one among the first `enumerated`
     pairs in order of vocabulary and denominator.
     """
     found = _find(fails, cases, seed)
     if found is None:
         return None
-    return next(filter(fails, itertools.islice(_simpler_than(found), _ENUMERATED)), found)
+    return next(filter(fails, itertools.islice(_simpler_than(found), enumerated)), found)
 
 
 def _simpler_than(pair: Pair) -> Iterator[Pair]:

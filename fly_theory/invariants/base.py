@@ -77,11 +77,15 @@ class Case:
     @cached_property
     def out(self) -> Array:
         """The induced distribution (V,)."""
+        if type(self.rule).induced is Rule.induced:  # derived, from the verdict at hand
+            return self._answer(lambda: self.rule.induced_from(self.verdict, self.q))
         return self._answer(lambda: self.rule.induced(self.p, self.q))
 
     @cached_property
     def acceptance(self) -> Array:
         """The acceptance rate ()."""
+        if type(self.rule).acceptance is Rule.acceptance:
+            return self.xp.sum(self.verdict.accepted, axis=-1)
         return self._answer(lambda: self.rule.acceptance(self.p, self.q))
 
     def residual_after(self, token: int) -> Array:
