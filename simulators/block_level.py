@@ -12,6 +12,7 @@ from fly_theory.pairs import Pair
 from simulators.estimates import Counts, Estimate, mean, rates
 from simulators.rounds import PairInputs, enumerable, first_context, numbers_in_round, one_round, uniforms_in_round
 from simulators.simulation import Run, Simulation
+from simulators.tally import Draw
 
 __all__ = ["OneRound", "simulate_round"]
 
@@ -23,14 +24,20 @@ class OneRound:
     rule: BlockRule
     draft_length: int
 
+    @property
+    def uniforms(self) -> int:
+        return 1 + uniforms_in_round(self.rule, self.draft_length)
+
     def outcomes(self, inputs: PairInputs) -> dict[str, int]:
         return {"kept": self.draft_length + 1, "first token": inputs.target.shape[-1], "stuck": 2}
 
     def numbers(self, inputs: PairInputs) -> int:
         return numbers_in_round(inputs, self.draft_length)
 
-    def trial(self, inputs: PairInputs, key: jax.Array) -> dict[str, jax.Array]:
-        uniforms = jax.random.uniform(key, (1 + uniforms_in_round(self.rule, self.draft_length),), jnp.float64)
+    def trials(self, inputs: PairInputs, draw: Draw) -> dict[str, jax.Array]:
+        return jax.vmap(self._trial, (None, 1))(inputs, draw(0))
+
+    def _trial(self, inputs: PairInputs, uniforms: jax.Array) -> dict[str, jax.Array]:
         context = first_context(inputs, uniforms[0])
         done = one_round(self.rule, inputs, self.draft_length, context, uniforms[1:])
         return {"kept": done.kept, "first token": done.tokens[0], "stuck": done.stuck.astype(jnp.int64)}

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -129,11 +130,12 @@ def _markov_pair(path: Path) -> "MarkovPair":
     from fly_theory.pairs import MarkovPair
 
     try:
-        tables = json.loads(path.read_text(encoding="utf-8"))
-        return MarkovPair(tables["target"], tables["draft"], tables["start"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        read = json.loads(path.read_text(encoding="utf-8"))
+        tables = [np.asarray(read[name], dtype=np.float64) for name in ("target", "draft", "start")]
+    except (OSError, ValueError, LookupError, TypeError) as error:
         msg = f"--markov {path}: expected a JSON object with target, draft and start; {type(error).__name__}: {error}"
         raise InvalidInput(msg) from error
+    return MarkovPair(*tables)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["cumulative", "draw"]
+__all__ = ["cumulative", "pick"]
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -19,6 +19,6 @@ def cumulative(rows: Floats) -> Floats:
     return np.where(closed, np.inf, sums / sums[..., -1:])
 
 
-def draw(sums: jax.Array, uniform: jax.Array) -> jax.Array:
+def pick(sums: jax.Array, uniform: jax.Array) -> jax.Array:
     """The first token (...,) whose cumulative sum (..., V) exceeds the uniform (...,); never an impossible one."""
     return jnp.sum(sums <= uniform[..., None], axis=-1)

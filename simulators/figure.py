@@ -18,6 +18,7 @@ __all__ = ["figure"]
 _MOST_OUTCOMES = 24
 # Up to this many outcomes, every one is named on the axis.
 _MOST_NAMED = 16
+_PANEL_WIDTH = 2.2
 
 
 def figure(simulations: Sequence[Simulation], *, width: float | None = None) -> Figure:
@@ -35,9 +36,9 @@ def figure(simulations: Sequence[Simulation], *, width: float | None = None) -> 
         raise InvalidInput(msg)
     laws = [_law(simulation) for simulation in simulations]
     exact = any(estimate.exact is not None for law in laws for estimate in law)
-    width = width or (ONE_COLUMN if len(laws) == 1 else TWO_COLUMNS)
+    width = width or (ONE_COLUMN if len(laws) == 1 else max(TWO_COLUMNS, _PANEL_WIDTH * len(laws)))
     with style():
-        drawn = new_figure(width, 3.4 if exact else 2.2)
+        drawn = new_figure(width, 3.5 if exact else 2.3)
         ratios = (2.0, 1.0)[: 1 + exact]
         axes = drawn.subplots(1 + exact, len(laws), squeeze=False, sharex="col", sharey="row", height_ratios=ratios)
         for column, (simulation, law) in enumerate(zip(simulations, laws, strict=True)):
@@ -70,15 +71,14 @@ def _law(simulation: Simulation) -> list[Estimate]:
 
 def _headline(estimate: Estimate) -> str:
     exact = "" if estimate.exact is None else f", exact {estimate.exact:.4g}"
-    return f"{estimate.label} {estimate.value:.4g} [{estimate.low:.4g}, {estimate.high:.4g}]{exact}"
+    return f"{estimate.label}\n{estimate.value:.4g} [{estimate.low:.4g}, {estimate.high:.4g}]{exact}"
 
 
 def _draw_rates(axes: Axes, law: list[Estimate]) -> None:
     at, values = np.arange(len(law)), np.array([estimate.value for estimate in law])
     ends = np.array([(e.value - e.low, e.high - e.value) for e in law]).T
-    axes.errorbar(
-        at, values, yerr=ends, fmt="o", color=SERIES[0], capsize=2, label=f"estimate, {law[0].confidence:.4g} interval"
-    )
+    label = f"estimate, {100 * law[0].confidence:.4g} % interval"
+    axes.errorbar(at, values, yerr=ends, fmt="o", color=SERIES[0], capsize=2, label=label)
     if law[0].exact is not None:
         exact = [e.exact for e in law]
         axes.plot(at, exact, linestyle="none", marker="_", markersize=11, color=SERIES[1], label="exact", zorder=3)

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import jax
 import jax.numpy as jnp
+from jax.scipy.special import ndtri
 from scipy import special
 
 from fly_theory import renewal
@@ -13,6 +14,7 @@ from fly_theory.arrays import Array
 from fly_theory.false_acceptance import Mismatches
 from simulators.estimates import Counts, Estimate, mean, rate, rates
 from simulators.simulation import Run, Settings, Simulation
+from simulators.tally import Draw
 
 __all__ = ["MatchTape", "OneMismatch", "simulate_mismatches", "simulate_process"]
 
@@ -34,18 +36,25 @@ class MatchTape:
     draft_length: int
     following: int
 
+    @property
+    def uniforms(self) -> int:
+        return 2 * self.draft_length
+
     def outcomes(self, inputs: MatchInputs) -> dict[str, int]:
         return {"kept": self.draft_length + 1}
 
     def numbers(self, inputs: MatchInputs) -> int:
         return 6 * self.draft_length
 
-    def trial(self, inputs: MatchInputs, key: jax.Array) -> dict[str, jax.Array]:
-        uniforms = jax.random.uniform(key, (2, self.draft_length), jnp.float64)
-        matches = [uniforms[0, 0] < inputs.first]
-        for uniform in uniforms[0, 1:]:
+    def trials(self, inputs: MatchInputs, draw: Draw) -> dict[str, jax.Array]:
+        return jax.vmap(self._trial, (None, 1))(inputs, draw(0))
+
+    def _trial(self, inputs: MatchInputs, uniforms: jax.Array) -> dict[str, jax.Array]:
+        matching, gating = jnp.split(uniforms, 2)
+        matches = [matching[0] < inputs.first]
+        for uniform in matching[1:]:
             matches.append(uniform < jnp.where(matches[-1], inputs.after_match, inputs.after_mismatch))
-        gates = uniforms[1] < inputs.gate
+        gates = gating < inputs.gate
         return {"kept": renewal.kept(jnp.stack(matches), gates, self.window, following=self.following)}
 
 
@@ -85,26 +94,29 @@ class OneMismatch:
 
     window: int
 
+    @property
+    def uniforms(self) -> int:
+        return 2 * (1 + 2 * self.window)
+
     def outcomes(self, inputs: MismatchInputs) -> dict[str, int]:
         return {"wrong": 2, "harmless": 2}
 
     def numbers(self, inputs: MismatchInputs) -> int:
         return 8 * (self.window + 1)
 
-    def trial(self, inputs: MismatchInputs, key: jax.Array) -> dict[str, jax.Array]:
-        def kept(key: jax.Array, shift: jax.Array, correction: jax.Array) -> jax.Array:
-            gate, other, corrected = jax.random.split(key, 3)
-            noise = jax.random.normal(gate, (), jnp.float64)
-            is_open = inputs.median + inputs.spread * (noise + shift) >= inputs.threshold
-            goes_on = jax.random.uniform(other, (self.window,), jnp.float64) < inputs.match
-            uncorrected = jax.random.uniform(corrected, (self.window,), jnp.float64) >= correction
-            return (is_open & jnp.all(goes_on & uncorrected)).astype(jnp.int64)
+    def trials(self, inputs: MismatchInputs, draw: Draw) -> dict[str, jax.Array]:
+        return jax.vmap(self._trial, (None, 1))(inputs, draw(0))
 
-        wrong, harmless = jax.random.split(key)
-        nothing = jnp.zeros_like(inputs.separation)
+    def _trial(self, inputs: MismatchInputs, uniforms: jax.Array) -> dict[str, jax.Array]:
+        def kept(uniforms: jax.Array, shift: Any, correction: Any) -> jax.Array:
+            gate, matching, correcting = jnp.split(uniforms, [1, 1 + self.window])
+            is_open = inputs.median + inputs.spread * (ndtri(gate[0]) + shift) >= inputs.threshold
+            return is_open & jnp.all((matching < inputs.match) & (correcting >= correction))
+
+        wrong, harmless = jnp.split(uniforms, 2)
         return {
-            "wrong": kept(wrong, nothing, inputs.correction),
-            "harmless": kept(harmless, inputs.separation, nothing),
+            "wrong": kept(wrong, 0, inputs.correction).astype(jnp.int64),
+            "harmless": kept(harmless, inputs.separation, 0).astype(jnp.int64),
         }
 
 

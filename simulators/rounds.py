@@ -9,7 +9,7 @@ import numpy as np
 from fly_theory.arrays import Array, inverse_cdf
 from fly_theory.blocks import Block, BlockRule
 from fly_theory.pairs import Pair
-from simulators.drawing import cumulative, draw
+from simulators.drawing import cumulative, pick
 
 __all__ = ["PairInputs", "Round", "enumerable", "first_context", "numbers_in_round", "one_round", "uniforms_in_round"]
 
@@ -82,7 +82,7 @@ def numbers_in_round(inputs: PairInputs, draft_length: int) -> int:
 
 def first_context(inputs: PairInputs, uniform: jax.Array) -> jax.Array:
     """A context drawn from the pair's initial law."""
-    return draw(inputs.initial_sums, uniform)
+    return pick(inputs.initial_sums, uniform)
 
 
 def one_round(rule: BlockRule, inputs: PairInputs, draft_length: int, context: jax.Array, uniforms: jax.Array) -> Round:
@@ -90,7 +90,7 @@ def one_round(rule: BlockRule, inputs: PairInputs, draft_length: int, context: j
     drafting, deciding, emitting = jnp.split(uniforms, [draft_length, 2 * draft_length])
     tokens, contexts = [], [context]
     for i in range(draft_length):
-        tokens.append(draw(inputs.draft_sums[contexts[i]], drafting[i]))
+        tokens.append(pick(inputs.draft_sums[contexts[i]], drafting[i]))
         contexts.append(inputs.successor[contexts[i], tokens[i]])
     block = _block(inputs, tokens, contexts)
     kept = rule.decide(block, deciding)

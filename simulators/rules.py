@@ -16,7 +16,7 @@ from simulators.token_level import simulate_token
 
 __all__ = ["simulate"]
 
-_LONGEST = 2**20
+_LONGEST_DRAFT, _LONGEST_TEXT = 2**10, 2**20
 
 
 def simulate(
@@ -66,11 +66,11 @@ def simulate(
     if draft_length is None:
         msg = f"draft_length is missing: {br.spec} is to judge blocks of K drafts"
         raise InvalidInput(msg)
-    check_integer("draft_length", draft_length, 1, _LONGEST)
+    check_integer("draft_length", draft_length, 1, _LONGEST_DRAFT)
     pair = on if isinstance(on, Pair) else ContextTreePair(*(row[None, :] for row in _vectors(on)), depth=0)
     if length is None:
         return simulate_round(br, pair, draft_length, run)
-    check_integer("length", length, 1, _LONGEST)
+    check_integer("length", length, 1, _LONGEST_TEXT)
     return simulate_text(br, pair, draft_length, length, run)
 
 

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ from fly_theory.pairs import Pair
 from simulators.estimates import Counts, Estimate, mean, rates
 from simulators.rounds import PairInputs, enumerable, first_context, numbers_in_round, one_round, uniforms_in_round
 from simulators.simulation import Run, Simulation
+from simulators.tally import Draw
 
 __all__ = ["MOST_TEXTS", "Text", "simulate_text"]
 
@@ -33,6 +34,10 @@ class Text:
     draft_length: int
     length: int
 
+    @property
+    def uniforms(self) -> int:
+        return uniforms_in_round(self.rule, self.draft_length)
+
     def outcomes(self, inputs: PairInputs) -> dict[str, int]:
         most_calls = self.length + (self.draft_length if self.rule.completes_block else 0)
         recorded = {"calls": most_calls + 1, "stuck": 2}
@@ -42,40 +47,49 @@ class Text:
     def numbers(self, inputs: PairInputs) -> int:
         return numbers_in_round(inputs, self.draft_length)
 
-    def trial(self, inputs: PairInputs, key: jax.Array) -> dict[str, jax.Array]:
-        def unfinished(state: dict[str, Any]) -> jax.Array:
-            return state["written"] < self.length
+    def trials(self, inputs: PairInputs, draw: Draw) -> dict[str, jax.Array]:
+        def unfinished(state: tuple[jax.Array, _Writing]) -> jax.Array:
+            return jnp.any(state[1].written < self.length)
 
-        def another_round(state: dict[str, Any]) -> dict[str, Any]:
-            needed = uniforms_in_round(self.rule, self.draft_length)
-            uniforms = jax.random.uniform(jax.random.fold_in(key, state["round"]), (needed,), jnp.float64)
-            done = one_round(self.rule, inputs, self.draft_length, state["context"], uniforms)
-            context, text = state["context"], state["text"]
-            for i in range(self.draft_length + 1):
-                counts = (i < done.emitted) & (state["written"] + i < self.length)
-                text = jnp.where(counts, text * inputs.target.shape[-1] + done.tokens[i], text)
-                context = jnp.where(counts, inputs.successor[context, done.tokens[i]], context)
-            return {
-                "round": state["round"] + 1,
-                "context": context,
-                "written": state["written"] + done.emitted,
-                "text": text,
-                "calls": state["calls"] + done.calls,
-                "stuck": state["stuck"] | done.stuck,
-            }
+        def next_round(state: tuple[jax.Array, _Writing]) -> tuple[jax.Array, _Writing]:
+            part, writing = state
+            return part + 1, jax.vmap(self._round, (None, 0, 1))(inputs, writing, draw(part))
 
+        started = jax.vmap(self._start, (None, 0))(inputs, draw(0)[0])
+        _, end = jax.lax.while_loop(unfinished, next_round, (jnp.uint32(1), started))
+        recorded = {"calls": end.calls, "stuck": end.stuck.astype(jnp.int64)}
+        return recorded | {"text": end.text} if "text" in self.outcomes(inputs) else recorded
+
+    def _start(self, inputs: PairInputs, uniform: jax.Array) -> "_Writing":
         zero = jnp.int64(0)
-        start = {
-            "round": jnp.uint32(1),
-            "context": first_context(inputs, jax.random.uniform(jax.random.fold_in(key, 0), (), jnp.float64)),
-            "written": zero,
-            "text": zero,
-            "calls": zero,
-            "stuck": jnp.bool_(False),
-        }
-        end = jax.lax.while_loop(unfinished, another_round, start)
-        recorded = {"calls": end["calls"], "stuck": end["stuck"].astype(jnp.int64)}
-        return recorded | {"text": end["text"]} if "text" in self.outcomes(inputs) else recorded
+        return _Writing(first_context(inputs, uniform), zero, zero, zero, jnp.bool_(False))
+
+    def _round(self, inputs: PairInputs, before: "_Writing", uniforms: jax.Array) -> "_Writing":
+        """One more round, unless the text is out."""
+        done = one_round(self.rule, inputs, self.draft_length, before.context, uniforms)
+        context, text = before.context, before.text
+        for i in range(self.draft_length + 1):
+            counts = (i < done.emitted) & (before.written + i < self.length)
+            text = jnp.where(counts, text * inputs.target.shape[-1] + done.tokens[i], text)
+            context = jnp.where(counts, inputs.successor[context, done.tokens[i]], context)
+        goes_on = before.written < self.length
+        return _Writing(
+            context,
+            text,
+            written=before.written + jnp.where(goes_on, done.emitted, 0),
+            calls=before.calls + jnp.where(goes_on, done.calls, 0),
+            stuck=before.stuck | (goes_on & done.stuck),
+        )
+
+
+class _Writing(NamedTuple):
+    """A text that is being written."""
+
+    context: jax.Array
+    text: jax.Array
+    written: jax.Array
+    calls: jax.Array
+    stuck: jax.Array
 
 
 def simulate_text(br: BlockRule, pair: Pair, draft_length: int, length: int, run: Run) -> Simulation:

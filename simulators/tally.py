@@ -1,7 +1,7 @@
-"""Run an experiment many times and count what happened, in bounded memory, from counter-based keys.
+"""Run an experiment many times and count what happened, in bounded memory, from counter-based random numbers.
 
-Trial i draws its randomness from `fold_in(key(seed), i)` and nothing else, and only counts leave the device. So the
-counts of trials 0..N-1 are the same however the trials are batched.
+The uniforms of trial i are a hash (Threefry 2x32) of the seed, i, and their place in the trial, and only counts leave
+the device. So the counts of trials 0..N-1 are the same however the trials are batched.
 """
 
 import functools
@@ -12,33 +12,45 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.random import threefry_2x32
 
 from fly_theory.errors import InvalidInput
 from simulators.estimates import Counts
 
-__all__ = ["MOST_TRIALS", "Experiment", "Progress", "tally"]
+__all__ = ["Draw", "Experiment", "Progress", "check_integer", "looks", "tally"]
 
+Draw = Callable[[Any], jax.Array]
 Progress = Callable[[int, int], None]
 
-# A trial is numbered by the 32 bits that `fold_in` takes.
-MOST_TRIALS = 2**32
-# Numbers held at once for the trials that run side by side.
-_NUMBERS_AT_ONCE = 2**21
-# Trials are looked at after FIRST_LOOK, twice that, four times that, ... of them, whatever the batches are.
+# Trials are numbered by 32 bits of the counter, and the places of uniforms within a trial by the other 32.
+_MOST_TRIALS = 2**32
+# Trials that run side by side, and numbers they hold at most together: what fits into a processor's cache is fastest.
+_SIDE_BY_SIDE = 2**13
+_NUMBERS_AT_ONCE = 2**22
+# Trials a device call, unless given: a fraction of a second.
+_BATCH = 2**20
+# Trials are looked at after this many, twice that, four times that, ..., whatever the batches are.
 _FIRST_LOOK = 1000
 
 
 class Experiment(Protocol):
-    """What one trial does. Hashable, as it is compiled once for each experiment and the shapes of its inputs."""
+    """What a trial does. Hashable, as it is compiled once for each experiment and the shapes of its inputs."""
+
+    @property
+    def uniforms(self) -> int:
+        """How many uniforms one part of a trial takes."""
 
     def outcomes(self, inputs: Any) -> Mapping[str, int]:
         """How many outcomes each recorded figure can have."""
 
-    def trial(self, inputs: Any, key: jax.Array) -> Mapping[str, jax.Array]:
-        """One trial: an outcome 0, 1, ... of every recorded figure."""
-
     def numbers(self, inputs: Any) -> int:
         """About how many numbers one trial holds at a time."""
+
+    def trials(self, inputs: Any, draw: Draw) -> Mapping[str, jax.Array]:
+        """Run T trials side by side: an outcome 0, 1, ... (T,) of every recorded figure.
+
+        `draw(part)` gives the uniforms (uniforms, T) of part 0, 1, ... of the trials: multiples of 2**-32 in [0, 1).
+        """
 
 
 def tally(
@@ -56,10 +68,9 @@ def tally(
     Parameters
     ----------
     inputs :
-        A pytree of arrays, given to every trial.
+        A pytree of arrays, the same for every trial.
     batch :
-        Trials a device call, by default as many as take about a second: it sets how often `progress` is called, and
-        nothing else.
+        Trials a device call: sets how often `progress` is called, and nothing else.
     progress :
         Called with the trials done and the trials asked for.
 
@@ -68,20 +79,20 @@ def tally(
     InvalidInput
         For trials outside 2..2**32, a seed outside 0..2**64 - 1, or a batch below 1.
     """
-    check_integer("trials", trials, 2, MOST_TRIALS)
+    check_integer("trials", trials, 2, _MOST_TRIALS)
     check_integer("seed", seed, 0, 2**64 - 1)
-    batch = 2**20 if batch is None else batch
-    check_integer("batch", batch, 1, MOST_TRIALS)
+    batch = _BATCH if batch is None else batch
+    check_integer("batch", batch, 1, _MOST_TRIALS)
+    key = np.array([seed >> 32, seed & 0xFFFFFFFF], dtype=np.uint32)
+    side_by_side = max(1, min(_SIDE_BY_SIDE, batch, _NUMBERS_AT_ONCE // experiment.numbers(inputs)))
+    counts = {name: np.zeros(n, dtype=np.int64) for name, n in experiment.outcomes(inputs).items()}
+    done = 0
     with jax.enable_x64(True):
-        key = jax.random.key(np.uint64(seed))
         inputs = jax.tree.map(jnp.asarray, inputs)
-        chunk = max(1, min(2**14, batch, trials, _NUMBERS_AT_ONCE // experiment.numbers(inputs)))
-        counts = {name: np.zeros(n, dtype=np.int64) for name, n in experiment.outcomes(inputs).items()}
-        done = 0
-        for look in [*looks(trials)] if enough else [trials]:
+        for look in looks(trials) if enough else [trials]:
             while done < look:
                 stop = min(done + batch, look)
-                for name, more in _count(experiment, chunk, inputs, key, done, stop).items():
+                for name, more in _count(experiment, side_by_side, inputs, key, done, stop).items():
                     counts[name] += np.asarray(more)
                 done = stop
                 if progress:
@@ -99,18 +110,25 @@ def looks(trials: int) -> list[int]:
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _count(
-    experiment: Experiment, chunk: int, inputs: Any, key: jax.Array, start: int, stop: int
+    experiment: Experiment, side_by_side: int, inputs: Any, key: jax.Array, start: int, stop: int
 ) -> dict[str, jax.Array]:
     def more(state: tuple[Any, dict[str, jax.Array]]) -> tuple[Any, dict[str, jax.Array]]:
         first, counts = state
-        numbers = first + jnp.arange(chunk)
-        keys = jax.vmap(jax.random.fold_in, (None, 0))(key, numbers.astype(jnp.uint32))
-        happened = jax.vmap(experiment.trial, (None, 0))(inputs, keys)
+        numbers = first + jnp.arange(side_by_side)
+        happened = experiment.trials(inputs, functools.partial(_draw, key, numbers, experiment.uniforms))
         inside = (numbers < stop).astype(jnp.int64)
-        return first + chunk, {name: counts[name].at[happened[name]].add(inside) for name in counts}
+        return first + side_by_side, {name: counts[name].at[happened[name]].add(inside) for name in counts}
 
     zero = {name: jnp.zeros(n, jnp.int64) for name, n in experiment.outcomes(inputs).items()}
     return jax.lax.while_loop(lambda state: state[0] < stop, more, (jnp.int64(start), zero))[1]
+
+
+def _draw(key: jax.Array, numbers: jax.Array, count: int, part: Any) -> jax.Array:
+    """Uniforms (count, T) of a part of the trials with these numbers (T,): two from each value of the counter."""
+    blocks = (count + 1) // 2
+    places = jnp.uint32(part) * jnp.uint32(blocks) + jnp.arange(blocks, dtype=jnp.uint32)
+    counter = jnp.broadcast_arrays(numbers.astype(jnp.uint32), places[:, None])
+    return threefry_2x32(key, jnp.concatenate(counter))[:count] * 2.0**-32
 
 
 def check_integer(name: str, value: Any, low: int, high: int) -> None:

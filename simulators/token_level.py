@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +10,10 @@ import numpy as np
 
 from fly_theory.arrays import Array
 from fly_theory.rules import Rule
-from simulators.drawing import cumulative, draw
+from simulators.drawing import cumulative, pick
 from simulators.estimates import Counts, Estimate, rate, rates
 from simulators.simulation import Run, Simulation
+from simulators.tally import Draw
 
 __all__ = ["OneToken", "TokenInputs", "simulate_token"]
 
@@ -30,6 +31,7 @@ class OneToken:
     """Draw a draft token, keep it or redraw: was it accepted, and which token came out."""
 
     rule: Rule
+    uniforms: ClassVar[int] = 3
 
     def outcomes(self, inputs: TokenInputs) -> dict[str, int]:
         return {"accepted": 2, "emitted": inputs.p.shape[-1]}
@@ -37,9 +39,11 @@ class OneToken:
     def numbers(self, inputs: TokenInputs) -> int:
         return 4 * inputs.p.shape[-1]
 
-    def trial(self, inputs: TokenInputs, key: jax.Array) -> dict[str, jax.Array]:
-        uniforms = jax.random.uniform(key, (3,), jnp.float64)
-        token = draw(inputs.q_sums, uniforms[0])
+    def trials(self, inputs: TokenInputs, draw: Draw) -> dict[str, jax.Array]:
+        return jax.vmap(self._trial, (None, 1))(inputs, draw(0))
+
+    def _trial(self, inputs: TokenInputs, uniforms: jax.Array) -> dict[str, jax.Array]:
+        token = pick(inputs.q_sums, uniforms[0])
         accepted = uniforms[1] < self.rule.keep(inputs.p, inputs.q, token)
         emitted = self.rule.sample(inputs.p, inputs.q, token, uniforms[1:])
         return {"accepted": accepted.astype(jnp.int64), "emitted": emitted}
