@@ -23,6 +23,8 @@ _EXPORTS = {
     "Verdict": "fly_theory.rules.base",
     "block_efficiency": "fly_theory.closed_form",
     "block_rule": "fly_theory.registry",
+    "conformance": "fly_theory.conformance",
+    "conformance_engine": "fly_theory.conformance",
     "check": "fly_theory.check",
     "entropy": "fly_theory.distributions",
     "exact": "fly_theory.exact",
@@ -49,6 +51,7 @@ _SUBMODULES = (
     "false_acceptance",
     "published",
     "renewal",
+    "testing",
 )
 
 __version__ = "0.1.0"

@@ -1,0 +1,131 @@
+"""Laws from samples, for verifiers that only samples can follow: tested one sample after another, stopped when clear."""
+
+import functools
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.stats import beta
+
+from fly_theory.conformance.cases import Case, Drafts
+from fly_theory.conformance.emitted import Emitted, distance, prefix_law
+from fly_theory.conformance.guard import Inputs, Verifier, call
+from fly_theory.conformance.laws import Text
+from fly_theory.conformance.scripted import Seeded
+from fly_theory.conformance.numbers import ratio
+from fly_theory.conformance.sequential import Tally, detectable_tv, samples_for
+from fly_theory.report import Estimate
+
+__all__ = ["Sampled", "measured"]
+
+_ROUND = 256
+
+
+@dataclass
+class Sampled:
+    """A verifier judged by samples.
+
+    chance : false-alarm budget of each law
+    resolution : the TV that a law is sampled long enough to find
+    deadline : when to stop, as a reading of time.monotonic()
+    detectable : the TV that was in reach on the case where it was worst
+    """
+
+    verifier: Verifier
+    seed: int
+    call_seconds: float
+    chance: float
+    resolution: float
+    deadline: float = math.inf
+    calls: int = 0
+    detectable: float = 0.0
+    out_of_time: bool = False
+    _rng: Seeded = field(init=False)
+    method: ClassVar[str] = "samples"
+
+    def __post_init__(self) -> None:
+        self._rng = Seeded(self.seed)
+
+    def law(self, case: Case) -> Emitted:
+        """The law of the emitted text, give or take `radius`; `differs` is the answer of the sequential test.
+
+        Raises
+        ------
+        CallFailed
+            When a call fails.
+        """
+        tally = Tally(case.goal_law, case.positions)
+        wanted = samples_for(tally, self.resolution, self.chance)
+        drafts = list(case.drafts())
+        weights = np.array([float(weight) for weight, _ in drafts])
+        handed = [case.inputs(tokens).floats() for _, tokens in drafts]
+        goal = functools.cache(lambda text: tuple(map(float, case.goal(text))))
+        lengths, longest, threshold, looks = 0, case.draft_length + 1, math.log(1 / self.chance), 0
+        while tally.total < wanted and tally.log_evidence < threshold:
+            if time.monotonic() > self.deadline and tally.total:
+                self.out_of_time = True
+                break
+            which = self._rng.generator.choice(
+                len(drafts), size=min(_ROUND, wanted - tally.total), p=weights / weights.sum()
+            )
+            emitted = [self.call(case, handed[i].copy(), self._rng) for i in which]
+            lengths += sum(map(len, emitted))
+            longest = max(longest, *map(len, emitted))
+            tally.add([self._complete(case, tokens, goal) for tokens in emitted])
+            looks += 1
+        differs = tally.log_evidence >= threshold
+        if not differs:
+            self.detectable = max(self.detectable, detectable_tv(tally, tally.total, self.chance))
+        self.calls += tally.total
+        # Summed over looks, 1 / (look (look + 1)) is one, so these intervals hold wherever the sampling stopped.
+        chance = self.chance / (looks * (looks + 1))
+        found = measured(case, tally, chance, differs=differs)
+        rate_radius = (longest - 1) * math.sqrt(math.log(2 / chance) / (2 * tally.total))
+        return replace(found, tokens_per_call=lengths / tally.total, rate_radius=rate_radius)
+
+    def call(self, case: Case, inputs: Inputs, rng: Any) -> Text:
+        """What the verifier emits on these inputs."""
+        return call(self.verifier, inputs, rng, vocabulary=case.vocabulary, seconds=self.call_seconds)
+
+    def coin_steps(self, case: Case, drafts: Drafts) -> Iterator[tuple[float, ...]]:
+        """None: what an opaque verifier compares its uniforms with is not known."""
+        return iter(())
+
+    def _complete(self, case: Case, emitted: Text, goal: Callable[[Text], Any]) -> Text:
+        """The text that starts with an emission, continued with draws from the goal law."""
+        text = emitted[: case.positions]
+        while len(text) < case.positions and (case.eos is None or case.eos not in text):
+            text = (*text, self._rng.choice(goal(text)))
+        return text
+
+
+def measured(case: Case, tally: Tally, chance: float, *, differs: bool) -> Emitted:
+    """A tally as a law with intervals that hold but for this chance each."""
+    law, radius = tally.frequencies(), tally.radius(chance)
+    tv = float(distance(law, case.goal_law))
+    interval = Estimate(tv, max(0.0, tv - radius), min(1.0, tv + radius))
+    return Emitted(case, law, radius, None, None, interval, _ratio(case, law, tally.total, chance), differs)
+
+
+def _ratio(case: Case, law: Mapping[Text, float], samples: int, chance: float) -> Estimate:
+    """The largest out(x)/p(x) of one token given the tokens before it that is certain, but for this chance.
+
+    An interval of Clopper and Pearson for each token, the chance shared among all of them; the one whose lower end is
+    largest is taken.
+    """
+    found = [Estimate(1.0, 1.0, 1.0)]
+    level = chance / (2 * case.positions * len(law))
+    for i in range(1, case.positions + 1):
+        out, target = prefix_law(law, i), prefix_law(case.goal_law, i)
+        before, target_before = prefix_law(law, i - 1), prefix_law(case.goal_law, i - 1)
+        for text, share in out.items():
+            if len(text) == i and target_before.get(text[:-1]):
+                hits, tries = round(share * samples), round(before[text[:-1]] * samples)
+                low = float(beta.ppf(level, hits, tries - hits + 1))
+                high = float(beta.ppf(1 - level, hits + 1, tries - hits)) if hits < tries else 1.0
+                right = float(target.get(text, 0) / target_before[text[:-1]])
+                found.append(Estimate(*(float(ratio(value, right)) for value in (hits / tries, low, high))))
+    return max(found, key=lambda estimate: (estimate.low, estimate.value))

@@ -1,0 +1,198 @@
+"""The cases a verifier is tried on: those a caller describes, or a standing suite from smallest to largest."""
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from fly_theory.conformance.cases import Case
+from fly_theory.conformance.exploration import Opaque, explore
+from fly_theory.conformance.laws import ROUNDING, Law, Row, Table, Text, pair_laws, read_row, read_table
+from fly_theory.conformance.numbers import exact_array
+from fly_theory.errors import InvalidInput, ShapeError
+from fly_theory.pairs import ContextTreePair
+
+__all__ = ["Setting", "Suite", "described", "standing"]
+
+Drafter = Any
+Goal = Callable[[Any, Any], Any]
+
+
+class Setting(NamedTuple):
+    """How drafts are drawn, what the verifier is told of them, and what it must emit; None for what is usual."""
+
+    drafter: Drafter
+    told: Any
+    goal: Goal | None
+    candidates: tuple[Text, ...] | None
+    eos: int | None
+
+
+class Suite(NamedTuple):
+    """The cases of a run.
+
+    exact : for exact execution
+    sampled : for tests on samples, which cost more
+    plain : one case of K = 1 without ties or zeros, which is transformed to see whether the answer follows
+    edges : cases of K = 1 to try at the ends of the unit interval
+    """
+
+    exact: list[Case]
+    sampled: list[Case]
+    plain: Case
+    edges: list[Case]
+
+
+def described(target: Any, setting: Setting, length: int) -> Suite:
+    """The cases of a target law given by the caller: K = 1..length, or that of the candidates.
+
+    Raises
+    ------
+    DistributionError, ShapeError, InvalidInput
+        For tables that are no laws or do not fit together.
+    """
+    given = read_table(target, "target")
+    tables = {name: read_table(value, name, normalised=name != "told") for name, value in _tables(setting).items()}
+    if not tables:
+        msg = "target is given without a draft law; give drafter= a law, or told= one that the drafter is to draw from"
+        raise InvalidInput(msg)
+    for name, table in tables.items():
+        if table.vocabulary > given.vocabulary:
+            msg = f"{name} has {table.vocabulary} tokens and target {given.vocabulary}; pad the target with zeros"
+            raise ShapeError(msg)
+    rounding = max(table.rounding for table in (given, *tables.values()))
+    rows = tables.get("drafter") or tables["told"]
+    base = _case(given, rows, given.vocabulary, setting, tables, rounding)
+    if setting.candidates is not None:
+        depth = _check_candidates(setting.candidates, rows.vocabulary)
+        cases = [base(depth, min(length, depth + 1))]
+        return Suite(cases, cases, cases[0], cases)
+    cases = [base(draft_length, min(length, draft_length + 1)) for draft_length in range(1, length + 1)]
+    return Suite(cases, cases, cases[0], cases[:1])
+
+
+def standing(setting: Setting, length: int, seed: int) -> Suite:
+    """Pairs that grow from V = 2 with quarters for masses to random rows that differ by prefix, zeros and ties included.
+
+    Raises
+    ------
+    InvalidInput
+        For a setting that is given in numbers, which need a target to go with them.
+    """
+    numbers = [*_tables(setting), *(["candidates"] if setting.candidates is not None else [])]
+    if numbers:
+        msg = f"{' and '.join(numbers)} given without target; give target= the law p that goes with it"
+        raise InvalidInput(msg)
+
+    def case(laws: tuple[Law, Law], vocabulary: int, draft_length: int, positions: int) -> Case:
+        return _case(*laws, vocabulary, setting, {}, Fraction(0))(draft_length, positions)
+
+    def tree(kind: str, vocabulary: int, depth: int, shift: int = 0) -> tuple[Law, Law]:
+        make = ContextTreePair.random if kind == "random" else ContextTreePair.adversarial
+        return pair_laws(make(vocabulary, depth, seed + shift, exact=True))
+
+    small = [case(laws, 2, 1, 1) for laws in _quarter_pairs()]
+    awkward = [
+        case(tree("adversarial", vocabulary, 2, i), vocabulary, 1, min(length, 2))
+        for vocabulary in (2, 3, 4)
+        for i in range(4)
+    ]
+    deep = [
+        case(tree(kind, vocabulary, draft_length + 1), vocabulary, draft_length, min(length, draft_length + 1))
+        for draft_length in range(1, length + 1)
+        for kind in ("random", "adversarial")
+        for vocabulary in ((2, 3) if draft_length > 1 else (3, 5))
+    ]
+    plain = case(tree("random", 3, 2), 3, 1, min(length, 2))
+    edge = case((_constant(_EDGE_TARGET), _constant(_EDGE_DRAFT)), 4, 1, 1)
+    block = min(length, 2)
+    sampled = [plain, case(tree("adversarial", 3, 3), 3, block, min(length, block + 1))]
+    return Suite([*small, *awkward, plain, *deep], sampled, plain, [edge, plain])
+
+
+# Zeros at both ends of the vocabulary, for either law alone and for both.
+_EDGE_TARGET = (Fraction(0), Fraction(1, 2), Fraction(1, 2), Fraction(0))
+_EDGE_DRAFT = (Fraction(1, 2), Fraction(1, 4), Fraction(1, 4), Fraction(0))
+
+
+def _quarter_pairs() -> Iterator[tuple[Law, Law]]:
+    rows = [(Fraction(i, 4), Fraction(4 - i, 4)) for i in range(5)]
+    for p in rows:
+        for q in rows:
+            yield _constant(p), _constant(q)
+
+
+def _constant(row: Row) -> Law:
+    return lambda text: row
+
+
+def _tables(setting: Setting) -> dict[str, Any]:
+    """The settings that are given in numbers."""
+    named = {"drafter": setting.drafter, "told": setting.told}
+    return {name: value for name, value in named.items() if value is not None and not callable(value)}
+
+
+def _check_candidates(candidates: Sequence[Text], vocabulary: int) -> int:
+    depths = {len(path) for path in candidates}
+    if len(depths) != 1 or 0 in depths or not all(0 <= token < vocabulary for path in candidates for token in path):
+        msg = f"candidates={candidates!r}: allowed are paths of one length K >= 1, of token ids 0..{vocabulary - 1}"
+        raise InvalidInput(msg)
+    return depths.pop()
+
+
+def _case(
+    given: Law, rows: Law, vocabulary: int, setting: Setting, tables: dict[str, Table], rounding: Fraction
+) -> Callable[[int, int], Case]:
+    """A maker of cases of given draft length and positions, from the target and draft rows of one pair."""
+    told = tables.get("told") or (rows if setting.told is None else _mapped(setting.told, rows, "told"))
+    drawn = tables.get("drafter") or (rows if setting.drafter is None else _drawn_by(setting.drafter, told))
+    goal = given
+    if setting.goal is not None:
+        goal = _goal(setting.goal, given, told)
+    for function, arguments in ((setting.told, (rows,)), (setting.goal, (given, told))):
+        if callable(function) and any(
+            isinstance(value, float) for value in function(*(_array(law(())) for law in arguments))
+        ):
+            rounding = max(rounding, ROUNDING)
+
+    def case(draft_length: int, positions: int) -> Case:
+        return Case(
+            given, told, drawn, goal, vocabulary, draft_length, positions, setting.eos, setting.candidates, rounding
+        )
+
+    return case
+
+
+def _mapped(function: Callable[[Any], Any], rows: Law, name: str) -> Law:
+    return functools.cache(
+        lambda text: read_row(list(function(_array(rows(text)))), f"what {name} returns", normalised=False)
+    )
+
+
+def _goal(function: Goal, given: Law, told: Law) -> Law:
+    return functools.cache(
+        lambda text: read_row(list(function(_array(given(text)), _array(told(text)))), "what goal returns")
+    )
+
+
+def _drawn_by(drafter: Callable[[Any, Any], Any], rows: Law) -> Law:
+    """The law of the token that a drafter draws when it is handed a row."""
+
+    @functools.cache
+    def law(text: Text) -> Row:
+        row = rows(text)
+        try:
+            leaves = explore(lambda rng: int(drafter(_array(row), rng)))
+        except Opaque as opaque:
+            msg = f"drafter cannot be followed exactly ({opaque}); it may compare rng.random() with numbers, or rng.choice(weights)"
+            raise InvalidInput(msg) from None
+        masses = [Fraction(0)] * len(row)
+        for leaf in leaves:
+            masses[leaf.value] += leaf.probability
+        return tuple(masses)
+
+    return law
+
+
+def _array(row: Row) -> Any:
+    return exact_array(row, (len(row),))
