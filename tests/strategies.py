@@ -56,8 +56,8 @@ def values(domain: Any, typical: tuple[Any, ...]) -> st.SearchStrategy[Any]:
                 lambda x: abs(x) > 1e-3 or (x == 0 and not low_open)
             )
             return st.sampled_from(typical) | reals if typical else reals
-        case Integers(low=low):
-            return st.integers(low, low + 5)
+        case Integers(low=low, high=high):
+            return st.integers(low, low + 5 if high is None else high)
         case Choice(options=options):
             return st.sampled_from(options)
         case Flag():

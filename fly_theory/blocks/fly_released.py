@@ -1,5 +1,6 @@
 """FLy as its released code runs it, with every difference from the paper a parameter of its own."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -8,6 +9,7 @@ from fly_theory.blocks.base import Block
 from fly_theory.blocks.fly import DeferredWindow
 from fly_theory.claims import Claim, ReducesTo
 from fly_theory.entropies import normalised_entropy, top_k_entropy
+from fly_theory.interpreters import Interpreter
 from fly_theory.parameters import Choice, Flag, Integers, Interval, parameter
 
 
@@ -51,6 +53,7 @@ class FlyReleased(DeferredWindow):
     """
 
     name: ClassVar[str] = "fly-released"
+    unreadable_by: ClassVar = {Interpreter.EXACT: "the gate raises p to the temperature, a fractional power"}
     theta: Number = parameter(
         Interval(0, None), "a mismatch is deferred where the gate's entropy is at least theta", typical=(0, 0.3, 0.6, 1)
     )
@@ -68,6 +71,10 @@ class FlyReleased(DeferredWindow):
     temperature: Number = parameter(Interval(0, None), "temperature of the target rows, 0 for the argmax", default=0)
     samples: int = parameter(Integers(1, 2), "target draws that a draft may match at temperature > 0", default=2)
     no_window: bool = parameter(Flag(), "forgive every mismatch whose gate is open", default=False)
+
+    @property
+    def unreadable(self) -> Mapping[Interpreter, str]:
+        return {} if self.exact("temperature").denominator == 1 else self.unreadable_by
 
     @property
     def greedy(self) -> bool:
