@@ -14,12 +14,14 @@ _EXPORTS = {
     "BlockRule": "fly_theory.blocks",
     "Claim": "fly_theory.claims",
     "ContextTreePair": "fly_theory.pairs",
+    "DraftTree": "fly_theory.trees",
     "ExactArray": "fly_theory.exact",
     "Interpreter": "fly_theory.interpreters",
     "Lengths": "fly_theory.joint_law",
     "MarkovPair": "fly_theory.pairs",
     "Report": "fly_theory.report",
     "Rule": "fly_theory.rules.base",
+    "TreeRule": "fly_theory.trees",
     "Verdict": "fly_theory.rules.base",
     "block_efficiency": "fly_theory.closed_form",
     "block_rule": "fly_theory.registry",
@@ -37,6 +39,7 @@ _EXPORTS = {
     "target_law": "fly_theory.joint_law",
     "tokenwise": "fly_theory.blocks",
     "top_k_entropy": "fly_theory.distributions",
+    "tree_rule": "fly_theory.registry",
     "warp": "fly_theory.distributions",
     "waste": "fly_theory.closed_form",
 }
@@ -52,6 +55,7 @@ _SUBMODULES = (
     "published",
     "renewal",
     "testing",
+    "trees",
 )
 
 __version__ = "0.1.0"

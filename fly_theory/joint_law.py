@@ -4,6 +4,7 @@ The law of one round is found by enumerating all V^K draft blocks from a context
 programming over contexts. Float tables give float laws, exact tables exact ones.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,10 +59,19 @@ def joint_law(br: BlockRule, pair: Pair, draft_length: int, length: int) -> Arra
         When the rule stops with positive probability where it has no token to emit.
     """
     _check(br, draft_length)
+    return chained(pair, length, lambda contexts: _rounds(br, pair, contexts, draft_length, length).emitted)
+
+
+def chained(pair: Pair, length: int, one_round: Callable[[Contexts], dict[int, Array]]) -> Array:
+    """Joint law (V,) * length of the text that repeated rounds emit.
+
+    `one_round` gives, for contexts (B,) of the pair, {count: (B, V^count)}: the probability that a round from each emits
+    just these tokens; at the largest count, `length`, that it starts with them.
+    """
     _check_length(length)
     starts = _starts(pair, length)
     contexts = np.unique(np.concatenate(starts))
-    emitted, _ = _rounds(br, pair, contexts, draft_length, length)
+    emitted = one_round(contexts)
 
     # law[m]: the next m tokens, from each context in which a round may start with m tokens to go.
     xp, vocabulary = array_namespace(pair.target), pair.vocabulary
@@ -151,11 +161,16 @@ def _round(br: BlockRule, pair: Pair, contexts: Contexts, draft_length: int, len
     laws = _emitted(mass, next_token)
     if br.completes_block:
         laws = _completed(laws, next_token)
-    emitted: dict[int, Array] = {}
+    return _Rounds(cut(laws, length, pair.vocabulary), xp.sum(mass, axis=1))
+
+
+def cut(laws: dict[int, Array], length: int, vocabulary: int) -> dict[int, Array]:
+    """Laws {count: (B, V^count)} of texts, with texts longer than `length` cut to it."""
+    found: dict[int, Array] = {}
     for count, law in laws.items():
         kept = min(count, length)
-        emitted[kept] = emitted.get(kept, 0) + _first_tokens(law, kept, pair.vocabulary)
-    return _Rounds(emitted, xp.sum(mass, axis=1))
+        found[kept] = found.get(kept, 0) + _first_tokens(law, kept, vocabulary)
+    return found
 
 
 def _all_blocks(pair: Pair, contexts: Contexts, draft_length: int) -> Block:

@@ -1,7 +1,7 @@
 """Rules by name, found through entry points so that listing them imports none of them.
 
-Group `fly_theory.rules` holds token-level rules, `fly_theory.block_rules` block-level ones; another distribution adds a
-rule by declaring an entry point in its own packaging metadata.
+Group `fly_theory.rules` holds token-level rules, `fly_theory.block_rules` block-level and `fly_theory.tree_rules`
+tree-level ones; another distribution adds a rule by declaring an entry point in its own packaging metadata.
 """
 
 import functools
@@ -14,10 +14,15 @@ from typing import Any, Literal
 from fly_theory.errors import InvalidInput, ParameterError, UnknownName, unknown_name
 from fly_theory.parameters import build
 
-Level = Literal["token", "block"]
-_GROUPS: dict[Level, str] = {"token": "fly_theory.rules", "block": "fly_theory.block_rules"}
+Level = Literal["token", "block", "tree"]
+_GROUPS: dict[Level, str] = {
+    "token": "fly_theory.rules",
+    "block": "fly_theory.block_rules",
+    "tree": "fly_theory.tree_rules",
+}
+_MAKERS: dict[Level, str] = {"token": "rule", "block": "block_rule", "tree": "tree_rule"}
 
-__all__ = ["block_rule", "class_by_name", "load", "rule", "rule_class", "rules"]
+__all__ = ["block_rule", "class_by_name", "load", "rule", "rule_class", "rules", "tree_rule"]
 
 
 @functools.cache
@@ -32,7 +37,7 @@ def _registered(level: Level) -> dict[str, EntryPoint]:
 
 
 def rules(*, level: Level | None = None) -> tuple[str, ...]:
-    """Names of all registered rules, or of one level ("token", "block"), without importing their modules."""
+    """Names of all registered rules, or of one level ("token", "block", "tree"), without importing their modules."""
     levels = _GROUPS if level is None else (level,)
     return tuple(name for each in levels for name in _registered(each))
 
@@ -49,9 +54,7 @@ def rule_class(name: str, *, level: Level = "token") -> type:
     if name not in registered:
         for other in _GROUPS:
             if other != level and name in _registered(other):
-                msg = (
-                    f"{name!r} is a {other}-level rule; use ft.{'rule' if other == 'token' else 'block_rule'}({name!r})"
-                )
+                msg = f"{name!r} is a {other}-level rule; use ft.{_MAKERS[other]}({name!r})"
                 raise UnknownName(msg)
         raise unknown_name(name, kind=f"{level}-level rule", known=registered)
     loaded: type = registered[name].load()
@@ -94,6 +97,19 @@ def block_rule(spec: str) -> Any:
     if name in _registered("token"):
         return tokenwise(rule(spec))
     return _construct(spec, BlockRule, "block")
+
+
+def tree_rule(spec: str) -> Any:
+    """The tree-level rule a SPEC names, e.g. `k-seq`; see `rule` for the forms of a SPEC.
+
+    The SPEC of a token-level rule gives that rule applied to the candidates of a position in turn (`Siblingwise`).
+    """
+    from fly_theory.trees import TreeRule, siblingwise
+
+    name = spec.partition(":")[0]
+    if name in _registered("token"):
+        return siblingwise(rule(spec))
+    return _construct(spec, TreeRule, "tree")
 
 
 def _construct(spec: str, base: type, level: Level) -> Any:

@@ -1,0 +1,25 @@
+"""Draft trees and the rules that verify them: several candidates a position, judged at once."""
+
+from fly_theory.trees.base import TreeLaw, TreeRule, Verdicts, Walk, expected_kept
+from fly_theory.trees.laws import PositionLaw, TreeLengths, expected_lengths, joint_law, position_law
+from fly_theory.trees.siblingwise import Siblingwise, siblingwise
+from fly_theory.trees.tree import DRAWINGS, DraftTree, Drawing, Siblings
+
+__all__ = [
+    "DRAWINGS",
+    "DraftTree",
+    "Drawing",
+    "PositionLaw",
+    "Siblings",
+    "Siblingwise",
+    "TreeLaw",
+    "TreeLengths",
+    "TreeRule",
+    "Verdicts",
+    "Walk",
+    "expected_kept",
+    "expected_lengths",
+    "joint_law",
+    "position_law",
+    "siblingwise",
+]
