@@ -16,6 +16,7 @@ from fly_theory import divergence, invariants
 from fly_theory.arrays import Array
 from fly_theory.claim_text import TARGET_SUPPORT
 from fly_theory.claims import Claim, FixedPoint, Lossless, OnTheLine
+from fly_theory.distributions import trusted_inputs
 from fly_theory.errors import ExactnessError, UndecidableError
 from fly_theory.exact import exact
 from fly_theory.interpreters import Interpreter
@@ -100,7 +101,8 @@ class _Extremes:
 
     def look(self, case: Case, pair: Pair) -> None:
         try:
-            tv, acceptance, ratio = case.total_variation, case.acceptance, divergence.max_ratio(case.p, case.out)
+            with trusted_inputs():
+                tv, acceptance, ratio = case.total_variation, case.acceptance, divergence.max_ratio(case.p, case.out)
         except (RuleFailure, UndecidableError):
             return
         self.tv = max(self.tv, values(tv))
@@ -135,6 +137,9 @@ def check_rule(rule: Rule, claims: Sequence[Claim], *, subject: str, source: Sou
         enumerated = _ENUMERATED if invariant in asked else 0
         find = partial(smallest, cases=cases, seed=seed, enumerated=enumerated)
         witness = _witness(tally, arithmetic, rule, source, find)
+        if witness is not None:
+            pair = witness.inputs["p"], witness.inputs["q"]
+            extremes.look(arithmetic.case(rule, pair), pair)
         results.append(_result(tally, proof, witness, asked=invariant in asked))
     return Report(
         subject=subject,
@@ -251,19 +256,28 @@ def _witness(
 def _test(invariant: Invariant, pair: Pair, source: Source, *, is_exact: bool) -> str:
     """A pytest case that fails for as long as the rule breaks the invariant at the pair."""
     name = re.sub(r"\W+", "_", invariant.name).strip("_").lower()
-    judge = repr(invariant)
-    if not all(field.repr for field in dataclasses.fields(invariant)):  # type: ignore[arg-type]
-        judge = f"of_claim(next(claim for claim in rule.claims if str(claim) == {quoted(invariant.name)}))"
+    judge = _expression(invariant)
     imports = ["import fly_theory as ft", "from fly_theory import invariants", *source.imports]
-    if "Fraction(" in judge:
+    if "claim_from_text(" in judge:
+        imports.insert(2, "from fly_theory.claim_text import claim_from_text")
+    if "Fraction(" in judge + source.expression:
         imports.insert(0, "from fractions import Fraction\n")
     if not is_exact:
         imports.insert(0, "import numpy as np\n")
     rows = [", ".join(quoted(str(entry)) if is_exact else str(entry) for entry in row) for row in pair]
-    p, q = (f"[{row}]" if is_exact else f"np.array([{row}])" for row in rows)
+    p, q = (f"[{row}]" if is_exact else f"np.array([{row}], dtype=float)" for row in rows)
     body = [
         f"    rule = {source.expression}",
-        f"    violation = invariants.{judge}.examine(rule, {p}, {q})",
+        f"    violation = {judge}.examine(rule, {p}, {q})",
         "    assert violation is None, violation",
     ]
     return "\n".join([*imports, "", "", f"def test_{name}():", *body])
+
+
+def _expression(invariant: Invariant) -> str:
+    """How Python code makes an invariant; one that holds a function is looked up by its name."""
+    if all(field.repr for field in dataclasses.fields(invariant)):  # type: ignore[arg-type]
+        return f"invariants.{invariant!r}"
+    if invariant.name == str(TARGET_SUPPORT):
+        return 'invariants.of_claim(claim_from_text("support"))'
+    return f"invariants.of_claim(next(claim for claim in rule.claims if str(claim) == {quoted(invariant.name)}))"

@@ -1,5 +1,6 @@
 """What an invariant is, and the case it judges: one rule at one pair."""
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,7 +11,7 @@ import numpy as np
 from fly_theory.arrays import Array, Number, array_namespace, as_fraction
 from fly_theory.claims import Bound
 from fly_theory.distributions import as_pair, trusted_inputs
-from fly_theory.errors import ExactnessError, FlyTheoryError, UndecidableError
+from fly_theory.errors import ExactnessError, FlyTheoryError, InvalidInput, UndecidableError
 from fly_theory.exact import exact
 from fly_theory.rules.base import Rule, Verdict
 
@@ -21,7 +22,7 @@ FLOAT_TOLERANCE = 1e-9
 
 
 class RuleFailure(FlyTheoryError):
-    """A rule raised instead of answering; the original error is the cause."""
+    """A rule raised instead of answering (the original error is the cause), or answered in a wrong shape."""
 
 
 @dataclass(frozen=True)
@@ -51,56 +52,99 @@ class Case:
         self.rule = rule
         self.p, self.q = as_pair(*(exact(x) if isinstance(x, list | tuple) else x for x in (p, q)))
         self.xp = array_namespace(self.p, self.q)
+        self._shape = np.broadcast_shapes(tuple(self.p.shape), tuple(self.q.shape))
         self.is_exact = bool(getattr(self.p, "is_exact", False))
         self.tolerance = 0 if self.is_exact else FLOAT_TOLERANCE
 
-    def at(self, p: Array, q: Array, *, rule: Rule | None = None) -> "Case":
-        """The case of another pair, or of another rule, in the same arithmetic."""
-        return Case(rule or self.rule, p, q)
+    def at(self, p: Array, q: Array) -> "Case":
+        """The same rule at another pair."""
+        return Case(self.rule, p, q)
+
+    def of(self, rule: Rule) -> "Case":
+        """Another rule at the same pair."""
+        return Case(rule, self.p, self.q)
+
+    def having(self, settings: Mapping[str, Any]) -> "Case":
+        """The rule with other parameters, at the same pair.
+
+        Raises
+        ------
+        InvalidInput
+            For parameters that the rule does not have.
+        """
+        try:
+            return self.of(dataclasses.replace(self.rule, **settings))  # type: ignore[type-var]
+        except TypeError as error:
+            msg = f"{self.rule.spec} cannot be set to {dict(settings)}: {error}"
+            raise InvalidInput(msg) from error
 
     def array(self, numbers: Any) -> Array:
         """A number, or nested lists of numbers, as an array of the kind of p."""
         return exact(numbers) if self.is_exact else np.array(numbers, dtype=np.float64)
 
     def bound(self, limit: Number | Bound) -> Array:
-        """A number, or a function of (p, q), as a 0-d array of the kind of p."""
-        value = limit(self.p, self.q) if callable(limit) else as_fraction(limit)
-        return value if hasattr(value, "shape") else self.array(value)
+        """A number, or what a function of (p, q) says of this pair, as an array of the kind of p.
+
+        Raises
+        ------
+        InvalidInput
+            When the function raises.
+        """
+        if not callable(limit):
+            return self.array(as_fraction(limit))
+        try:
+            value = limit(self.p, self.q)
+        except (FlyTheoryError, ArithmeticError):
+            raise
+        except Exception as error:
+            msg = f"a claim of {self.rule.spec} cannot be evaluated: {type(error).__name__}: {error}"
+            raise InvalidInput(msg) from error
+        return value if hasattr(value, "shape") else self.array(as_fraction(value))
 
     # -- the rule's answers ------------------------------------------------------------------------------------------
 
     @cached_property
     def verdict(self) -> Verdict:
         """The rule's accepted mass and residual, (V,) each."""
-        return self._answer(lambda: self.rule.verdict(self.p, self.q))  # type: ignore[no-any-return]
+        rows = {tuple(self.p.shape), tuple(self.q.shape), self._shape}
+        accepted, residual = self._answer(lambda: self.rule.verdict(self.p, self.q))
+        return Verdict(_shaped("accepted", accepted, rows), _shaped("residual", residual, rows))
 
     @cached_property
     def out(self) -> Array:
         """The induced distribution (V,)."""
         if type(self.rule).induced is Rule.induced:  # derived, from the verdict at hand
-            return self._answer(lambda: self.rule.induced_from(self.verdict, self.q))
-        return self._answer(lambda: self.rule.induced(self.p, self.q))
+            out = self._answer(lambda: self.rule.induced_from(self.verdict, self.q))
+        else:
+            out = self._answer(lambda: self.rule.induced(self.p, self.q))
+        return _shaped("out", out, {self._shape})
 
     @cached_property
     def acceptance(self) -> Array:
         """The acceptance rate ()."""
         if type(self.rule).acceptance is Rule.acceptance:
             return self.xp.sum(self.verdict.accepted, axis=-1)
-        return self._answer(lambda: self.rule.acceptance(self.p, self.q))
+        return _shaped("acceptance", self._answer(lambda: self.rule.acceptance(self.p, self.q)), {self._shape[:-1]})
+
+    def keep(self, token: int) -> Array:
+        """The probability () that a draft token is kept."""
+        return _shaped("keep", self._answer(lambda: self.rule.keep(self.p, self.q, np.asarray(token))), {()})
 
     def residual_after(self, token: int) -> Array:
         """The residual (V,) after a rejected token."""
-        return self._answer(lambda: self.rule.residual_after(self.p, self.q, np.asarray(token)))
+        residual = self._answer(lambda: self.rule.residual_after(self.p, self.q, np.asarray(token)))
+        return _shaped("residual after a token", residual, {self._shape})
 
     def sample(self, tokens: Array, uniforms: Array) -> Array:
         """The emitted tokens (...,) for draft tokens (...,) and uniforms (..., 2)."""
-        return self._answer(lambda: self.rule.sample(self.p, self.q, tokens, uniforms))
+        emitted = self._answer(lambda: self.rule.sample(self.p, self.q, tokens, uniforms))
+        return _shaped("emitted tokens", emitted, {tuple(tokens.shape)})
 
     def _answer(self, ask: Callable[[], Any]) -> Any:
         try:
             with trusted_inputs():
                 return ask()
-        except (ExactnessError, UndecidableError):
+        except (ExactnessError, UndecidableError, RuleFailure):
             raise
         except Exception as error:
             msg = f"{type(error).__name__}: {error}"
@@ -162,6 +206,14 @@ class Invariant:
         """
         case = Case(rule, p, q)
         return self.judge(case) if self.applies(case) else None
+
+
+def _shaped(name: str, array: Any, allowed: set[tuple[int, ...]]) -> Any:
+    shape = tuple(getattr(array, "shape", ("none",)))
+    if shape not in allowed:
+        msg = f"{name} has shape {shape}, not {' or '.join(map(str, sorted(allowed)))}"
+        raise RuleFailure(msg)
+    return array
 
 
 def values(x: Array) -> Any:

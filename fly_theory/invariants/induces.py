@@ -20,5 +20,5 @@ class Induces(Invariant):
         return f"out = {self.formula}"
 
     def judge(self, case: Case) -> Violation | None:
-        law = self.law(case.p, case.q)
+        law = case.bound(self.law)
         return Violation("out", values(case.out), values(law)) if case.differ(case.out, law) else None

@@ -1,11 +1,11 @@
 """Loosening a parameter never accepts less."""
 
-import dataclasses
 import itertools
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from fly_theory.arrays import as_fraction
+from fly_theory.errors import InvalidInput
 from fly_theory.invariants.base import Case, Invariant, Violation, values
 from fly_theory.parameters import parameters
 
@@ -29,13 +29,14 @@ class MonotoneIn(Invariant):
         return f"acceptance and TV grow as {self.parameter} gets {self.looser}"
 
     def judge(self, case: Case) -> Violation | None:
-        declared = next(p for p in parameters(type(case.rule)) if p.name == self.parameter)
-        settings = {getattr(case.rule, self.parameter), *declared.typical}
+        declared = {p.name: p.typical for p in parameters(type(case.rule))}
+        if self.parameter not in declared:
+            known = ", ".join(declared) or "none"
+            msg = f"{case.rule.spec} declares no parameter {self.parameter!r}; it declares {known}"
+            raise InvalidInput(msg)
+        settings = {getattr(case.rule, self.parameter), *declared[self.parameter]}
         ordered = sorted(settings, key=as_fraction, reverse=self.looser == "smaller")
-        family = [
-            case.at(case.p, case.q, rule=dataclasses.replace(case.rule, **{self.parameter: value}))  # type: ignore[type-var]
-            for value in ordered
-        ]
+        family = [case.having({self.parameter: value}) for value in ordered]
         for (strict, tight), (loose, wide) in itertools.pairwise(zip(ordered, family, strict=True)):
             inputs = {f"{self.parameter} (tighter, then looser)": (strict, loose)}
             if case.exceeds(tight.acceptance, wide.acceptance):

@@ -1,6 +1,5 @@
 """At stated parameters the rule is another one."""
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,8 +22,7 @@ class ReducesTo(Invariant):
         return f"{self.rule} at {', '.join(f'{name}={value}' for name, value in self.at.items()) or 'every setting'}"
 
     def judge(self, case: Case) -> Violation | None:
-        reduced = case.at(case.p, case.q, rule=dataclasses.replace(case.rule, **self.at))  # type: ignore[type-var]
-        other = case.at(case.p, case.q, rule=rule_named(self.rule))
+        reduced, other = case.having(self.at), case.of(rule_named(self.rule))
         if case.differ(reduced.acceptance, other.acceptance):
             return Violation("acceptance", values(reduced.acceptance), values(other.acceptance), inputs=self.at)
         if case.differ(reduced.out, other.out):

@@ -48,7 +48,7 @@ class Probe:
     """What the sampler emits after one draft token x with q(x) > 0.
 
     decide, redraw : the axes of the two uniforms
-    kept : the probability of keeping x, by the closed form
+    kept : the probability of keeping x, as `keep` says
     residual : the distribution (V,) that is redrawn from after a rejection; empty when x is always kept
     emitted : token ids (coins of decide, coins of redraw)
     """
@@ -69,9 +69,8 @@ class Probe:
 @functools.lru_cache(maxsize=1)
 def probes(case: Case) -> tuple[Probe, ...]:
     """A probe of every token that the draft can produce; those of the latest case are kept for the next invariant."""
-    accepted = values(case.verdict.accepted)
     return tuple(
-        _probe(case, token, drafted, accepted[token] / drafted)
+        _probe(case, token, drafted, values(case.keep(token)))
         for token, drafted in enumerate(values(case.q))
         if drafted > case.tolerance
     )

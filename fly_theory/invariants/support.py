@@ -20,7 +20,7 @@ class SupportWithin(Invariant):
         return f"support within {self.what}"
 
     def judge(self, case: Case) -> Violation | None:
-        limit = case.xp.where(self.allowed(case.p, case.q), case.xp.ones_like(case.p), case.xp.zeros_like(case.p))
+        limit = case.xp.where(case.bound(self.allowed), case.xp.ones_like(case.p), case.xp.zeros_like(case.p))
         return (
             Violation("out", values(case.out), values(limit), relation="<=") if case.exceeds(case.out, limit) else None
         )

@@ -16,6 +16,7 @@ P, Q = ["1/2", "1/2"], ["3/4", "1/4"]
 SKEWED = ["1/2", "1/3", "1/6"], ["1/6", "1/2", "1/3"]
 SPREAD = ["1/3", "1/3", "1/3"], [1, 0, 0]
 SOUND = faulty.Sound()
+ROWS = "arrays of the shape of p and q"
 
 
 def halved(p, q):
@@ -24,8 +25,8 @@ def halved(p, q):
 
 # invariant, the rule that breaks it, the pair, what is found wrong
 BROKEN = [
-    (invariants.Answers(), faulty.Crashes(), ([0, 1], P), ("the answer", "RuntimeError: no luck", "a verdict")),
-    (invariants.Answers(), faulty.WrongShape(), (P, Q), ("shape of accepted", (1,), (2,))),
+    (invariants.Answers(), faulty.Crashes(), ([0, 1], P), ("the answer", "RuntimeError: no luck", ROWS)),
+    (invariants.Answers(), faulty.WrongShape(), (P, Q), ("the answer", "accepted has shape (1,), not (2,)", ROWS)),
     (invariants.MassValid(), faulty.AcceptsMoreThanDrafted(), (P, Q), ("accepted", (1, HALF), (3 * QUARTER, QUARTER))),
     (invariants.MassValid(), faulty.NegativeAccepted(), (P, Q), ("accepted", (-QUARTER, QUARTER), (0, 0))),
     (invariants.MassValid(), faulty.NegativeResidual(), (P, Q), ("residual", (-QUARTER, QUARTER), (0, 0))),
@@ -176,3 +177,9 @@ def test_what_cannot_be_judged_is_an_error():
         of_claim(Unheard())
     with pytest.raises(UnknownName, match="total_variation"):
         invariants.DivergenceBound("total-variation", 1, "1").examine(SOUND, P, Q)
+    with pytest.raises(InvalidInput, match="'slack'; it declares share"):
+        invariants.MonotoneIn("slack", "larger").examine(faulty.Greedy(), P, Q)
+    with pytest.raises(InvalidInput, match="cannot be set to"):
+        invariants.ReducesTo("lossless", {"slack": 1}).examine(faulty.Greedy(), P, Q)
+    with pytest.raises(InvalidInput, match="KeyError"):
+        invariants.Induces("nothing", lambda p, q: {}["law"]).examine(SOUND, P, Q)
