@@ -1,0 +1,115 @@
+"""Prove a theorem, or refute it with a counterexample, or say what is missing."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fly_theory.errors import FlyTheoryError
+from fly_theory.registry import rule_class
+from proofs.derivation import Derivation, Step, Unproved
+from proofs.obligation import Answer, Obligation
+from proofs.search import Witness, refute
+from proofs.theorem import Subject, Theorem, find
+
+__all__ = ["Certificate", "Proof", "prove"]
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What was shown on the way: the steps of the proof and every obligation, with its SMT-LIB2 text."""
+
+    steps: Sequence[Step]
+    obligations: Sequence[Obligation]
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """How a theorem came out.
+
+    outcome is "proved" (z3 and cvc5 agree on every obligation), "refuted" (with a witness judged exactly) or "unknown"
+    (`missing` says which lemma failed).
+    """
+
+    theorem: Theorem
+    outcome: Answer
+    method: str
+    seconds: float
+    certificate: Certificate
+    witness: Witness | None = None
+    missing: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the theorem."""
+        return self.theorem.name
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether the outcome is the one the book states."""
+        return self.outcome == self.theorem.expected
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain JSON, without the texts of the obligations."""
+        return {
+            "name": self.name,
+            "statement": self.theorem.statement,
+            "outcome": self.outcome,
+            "expected": self.theorem.expected,
+            "method": self.method,
+            "obligations": len(self.certificate.obligations),
+            "seconds": round(self.seconds, 3),
+            "witness": self.witness.as_json() if self.witness else None,
+            "missing": self.missing or None,
+        }
+
+
+def prove(name: str, *, substitutes: Mapping[str, type] | None = None) -> Proof:
+    """Prove the theorem of that name, about the registered rules or about the classes put in their place.
+
+    Raises
+    ------
+    UnknownName
+        With the nearest names.
+    """
+    return prove_theorem(find(name), substitutes or {})
+
+
+def prove_theorem(theorem: Theorem, substitutes: Mapping[str, type]) -> Proof:
+    """Run the proof; where it fails, or there is none, search for a counterexample to what it is about."""
+    started = time.perf_counter()
+    derivation = Derivation(substitutes)
+    missing = ""
+    if theorem.proof is not None:
+        missing = _run(theorem.proof, derivation)
+    certificate = Certificate(derivation.steps, derivation.obligations)
+
+    def concluded(outcome: Answer, method: str, witness: Witness | None = None) -> Proof:
+        seconds = time.perf_counter() - started
+        return Proof(theorem, outcome, method, seconds, certificate, witness, missing)
+
+    if theorem.proof is not None and not missing:
+        return concluded("proved", "z3, cvc5")
+    for subject in theorem.about:
+        witness = _refuted(subject, substitutes)
+        if witness is not None:
+            return concluded("refuted", "exact search", witness)
+    return concluded("unknown", "none")
+
+
+def _run(proof: Callable[[Derivation], None], derivation: Derivation) -> str:
+    """Run a proof and let cvc5 check each obligation; what failed, or nothing."""
+    try:
+        proof(derivation)
+        derivation.finish()
+    except (Unproved, FlyTheoryError) as error:
+        return f"{derivation.part}: {error}" if derivation.part else str(error)
+    for obligation in derivation.obligations:
+        answer = obligation.recheck()
+        if answer != "proved":
+            return f"{obligation.title}: cvc5 says {answer} where z3 says proved"
+    return ""
+
+
+def _refuted(subject: Subject, substitutes: Mapping[str, type]) -> Witness | None:
+    return refute(subject, substitutes.get(subject.rule) or rule_class(subject.rule))

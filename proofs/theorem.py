@@ -1,0 +1,91 @@
+"""Theorems by name. Reading this module, or a file of `proofs.theorems` for its statements, needs no solver."""
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from fly_theory.claims import Claim
+from fly_theory.errors import unknown_name
+
+__all__ = ["Subject", "Theorem", "find", "theorem", "theorems"]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One claim of one rule: claims of a kind that the rule itself declares, or the claim that a function makes of it.
+
+    `settings` fixes parameters; the others stay symbols in a proof and take typical values in a search.
+    """
+
+    rule: str
+    claim: type[Claim] | Callable[[Any], Claim]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def claims(self, rule: Any) -> list[Claim]:
+        """The claims, for a rule at its present parameters."""
+        if isinstance(self.claim, type):
+            return [claim for claim in rule.claims if isinstance(claim, self.claim)]
+        return [self.claim(rule)]
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """A statement, what it is about, and how it is shown.
+
+    `about` holds the claims that the theorem covers, and that a search tries to refute when the proof fails. A statement
+    with no proof is a conjecture that is known to be false: it is kept with its counterexample.
+    """
+
+    name: str
+    statement: str
+    latex: str
+    about: Sequence[Subject]
+    proof: Callable[..., None] | None
+    explanation: str
+
+    @property
+    def expected(self) -> Literal["proved", "refuted"]:
+        """What it should come out as."""
+        return "proved" if self.proof else "refuted"
+
+
+_known: dict[str, Theorem] = {}
+
+
+def theorem(name: str, statement: str, latex: str, *about: Subject) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register the decorated function `proof(d)`, d a `Derivation`, as the proof of a theorem."""
+
+    def register(proof: Callable[..., None]) -> Callable[..., None]:
+        _known[name] = Theorem(name, statement, latex, about, proof, (proof.__doc__ or "").strip())
+        return proof
+
+    return register
+
+
+def false_statement(name: str, statement: str, latex: str, about: Subject, explanation: str) -> None:
+    """Register a statement that is kept because it is false."""
+    _known[name] = Theorem(name, statement, latex, (about,), None, explanation)
+
+
+def theorems() -> tuple[str, ...]:
+    """Names of all theorems and of all statements known to be false, in the order of the book."""
+    from proofs.theorems import CHAPTERS
+
+    for chapter in CHAPTERS:
+        importlib.import_module(f"proofs.theorems.{chapter}")
+    return tuple(_known)
+
+
+def find(name: str) -> Theorem:
+    """The theorem of that name.
+
+    Raises
+    ------
+    UnknownName
+        With the nearest names.
+    """
+    names = theorems()
+    if name not in names:
+        raise unknown_name("theorem", name, names)
+    return _known[name]
