@@ -22,9 +22,9 @@ class TensorVerifier:
     Parameters
     ----------
     function : callable
-        Of draft_ids (K,) int64, draft_probs (K, V) and target_probs (K+1, V), each with a leading axis B if `batched`. It
-        returns the emitted ids (up to K+1,), or (B, up to K+1), with negative ids where there is no token; or a tuple
-        whose first entry is that.
+        Of draft_ids (K,) int64, draft_probs (K, V) and target_probs (K+1, V), each with a leading axis B if `batched`.
+        It returns the emitted ids (up to K+1,), or (B, up to K+1), with negative ids where there is no token; or a
+        tuple whose first entry is that.
     batched : bool
         Whether there is a batch axis. Then `batch` holds several requests, and they are checked together.
     scale : "probabilities" or "log-probabilities"
@@ -78,7 +78,7 @@ class TensorVerifier:
 
 
 def transformers_speculative_sampling(*, eos: int | None = None) -> TensorVerifier:
-    """`_speculative_sampling` of the installed transformers, which `generate(assistant_model=...)` verifies drafts with.
+    """`_speculative_sampling` of the installed transformers, by which `generate(assistant_model=...)` verifies.
 
     With `eos`, tokens after it are cut off as `generate` does after the call.
 

@@ -43,23 +43,24 @@ def conformance(
 ) -> Report:
     """Find the law of the text that a verifier emits, and hold it against the target's.
 
-    The verifier is called as `verifier(target_probs, draft_probs, draft_tokens, rng)` with the target rows p (K+1, V), the
-    draft rows q^ (K, V) and the drafted token ids (K,), and returns the list of emitted token ids: the drafts it keeps and
-    one more token. If it uses its randomness by comparing `rng.random()` with numbers and by `rng.choice(weights)` alone,
-    every outcome is explored and its law comes out as fractions. If it does not, or is written for floats, the law is found
-    to within rounding, or tested on samples until a deviation of TV `resolution` would have been seen.
+    The verifier is called as `verifier(target_probs, draft_probs, draft_tokens, rng)` with the target rows p (K+1, V),
+    the draft rows q^ (K, V) and the drafted token ids (K,), and returns the list of emitted token ids: the drafts it
+    keeps and one more token. If it uses its randomness by comparing `rng.random()` with numbers and by
+    `rng.choice(weights)` alone, every outcome is explored and its law comes out as fractions. If it does not, or is
+    written for floats, the law is found to within rounding, or tested on samples until a deviation of TV `resolution`
+    would have been seen.
 
-    Laws are tables: a row (V,), or rows (C, V) or (C, C, V) by the last one or two tokens, where token 0 stands for what is
-    before the text. Decimals and "3/10" are read as written.
+    Laws are tables: a row (V,), or rows (C, V) or (C, C, V) by the last one or two tokens, where token 0 stands for
+    what is before the text. Decimals and "3/10" are read as written.
 
     Parameters
     ----------
     verifier : callable
-        With an attribute `batch(target_probs (B, K+1, V), draft_probs (B, K, V), draft_tokens (B, K), rng)` that returns B
-        lists, requests in a batch are checked too.
+        With an attribute `batch(target_probs (B, K+1, V), draft_probs (B, K, V), draft_tokens (B, K), rng)` that
+        returns B lists, requests in a batch are checked too.
     drafter : table, or callable (row, rng) -> token
-        The law q that drafts are really drawn from, or how they are drawn when the drafter has this row. By default they
-        are drawn from the row the verifier is told.
+        The law q that drafts are really drawn from, or how they are drawn when the drafter has this row. By default
+        they are drawn from the row the verifier is told.
     target : table
         The law p; by default a standing suite of small pairs, random ones among them.
     told : table, or callable row -> row
@@ -76,7 +77,8 @@ def conformance(
     claims : Lossless and Ceiling objects
         What `Report.ok` is about.
     seed, false_alarm, resolution
-        Of random pairs and samples; the chance of calling a lossless verifier lossy, over all samples; the TV to be found.
+        Of random pairs and samples; the chance of calling a lossless verifier lossy, over all samples; the TV to be
+        found.
     call_seconds, seconds
         Time limit of one call (in the main thread), and after which no further case is begun.
     coin_bits : int
@@ -85,8 +87,8 @@ def conformance(
     Returns
     -------
     Report
-        Verdict "lossless", "lossless but slower", "lossy", "invalid" (a call failed: it raised, hung, or returned no token
-        ids; the result "runs" has the inputs) or "undecided" (time ran out before the resolution was reached).
+        Verdict "lossless", "lossless but slower", "lossy", "invalid" (a call failed: it raised, hung, or returned no
+        token ids; the result "runs" has the inputs) or "undecided" (time ran out before the resolution was reached).
 
     Raises
     ------
@@ -114,8 +116,10 @@ def conformance(
     subject = getattr(verifier, "__qualname__", type(verifier).__name__)
     settings: dict[str, Any] = {"seed": seed}
     laws = len(suite.sampled) + _CHANGED_LAWS + 2 * len(paths or ())
-    samples = Sampled(verifier, seed, call_seconds, false_alarm / (_TESTS_A_LAW * laws), resolution)
-    exact = [Explored(verifier, call_seconds, floats, coin_bits) for floats in (False, True)]
+    common: dict[str, Any] = {"verifier": verifier, "call_seconds": call_seconds}
+    exact = [Explored(**common, floats=floats, coin_bits=coin_bits) for floats in (False, True)]
+    chance = false_alarm / (_TESTS_A_LAW * laws)
+    samples = Sampled(**common, seed=seed, chance=chance, resolution=resolution)
     try:
         judge, seen = _observe(exact, samples, suite, seconds)
     except CallFailed as failed:

@@ -1,4 +1,4 @@
-"""What a verifier is tried on: the rows it is handed, the drafts it meets with their probabilities, the law it must emit."""
+"""What a verifier is tried on: the rows it is handed, the drafts it meets, the law it must emit."""
 
 import dataclasses
 import functools
@@ -83,7 +83,7 @@ class Case:
         return text_law(self.goal, self.positions, self.eos, text)
 
     def shown(self) -> Mapping[str, Any]:
-        """The laws of this case as a witness shows them: p, q and, where it is another, q^; one row, or one a prefix."""
+        """This case as a witness shows it: p, q and, where it is another, q^ as one row, or one a prefix; and K."""
         laws = {"p": self.given, "q": self.drawn, "q^": self.told}
         rows = {name: self._rows_by_prefix(law, self.draft_length + (name == "p")) for name, law in laws.items()}
         if rows["q^"] == rows["q"] or self.draft_length == 0:

@@ -50,9 +50,9 @@ def prefix_law(law: Mapping[Text, Any], positions: int) -> dict[Text, Any]:
 
 
 def largest_ratio(law: Mapping[Text, Any], goal: Mapping[Text, Any], positions: int, least: Any = 0) -> Any:
-    """Largest out(x)/p(x) of one token x given the tokens before it, over all of them; texts of mass <= `least` left out.
+    """Largest out(x)/p(x) of one token x given those before it; texts of mass <= `least` are left out.
 
-    Given per token, so that it can be held against the ceiling of a rule whatever the number of positions.
+    Per token, so that it can be held against the ceiling of a rule whatever the number of positions.
     """
     largest: Any = 1
     for i in range(1, positions + 1):

@@ -55,28 +55,30 @@ def conformance_engine(
 ) -> Report:
     """Hold the text that a whole engine generates against the law of the target's text.
 
-    Both models are stand-ins whose next-token laws are known tables. Two things are tested on samples, with the sequential
-    test of `fly_theory.conformance.sequential`: the joint law of the first `length` tokens, and the law of every token
-    given those before it, however long the text.
+    Both models are stand-ins whose next-token laws are known tables. Two things are tested on samples, with the
+    sequential test of `fly_theory.conformance.sequential`: the joint law of the first `length` tokens, and the law of
+    every token given those before it, however long the text.
 
     Parameters
     ----------
     generate : callable (draft_model, target_model, input_ids, seed) -> ids
-        Given input_ids (1, T), a torch tensor, it returns the prompt and at least `length` more tokens, (1, T') or (T',),
-        fewer only where the text ends with eos. How many must not depend on the tokens otherwise.
+        Given input_ids (1, T), a torch tensor, it returns the prompt and at least `length` more tokens, (1, T') or
+        (T',), fewer only where the text ends with eos. How many must not depend on the tokens otherwise.
     pair : (target, draft) tables, or a MarkovPair
-        Rows (V,), (V, V) or (V, V, V) by the last tokens. By default three pairs: of depth one, of depth two, and of depth
-        one with ids that never have mass.
+        Rows (V,), (V, V) or (V, V, V) by the last tokens. By default three pairs: of depth one, of depth two, and of
+        depth one with ids that never have mass.
     length : int
         Positions of the joint law.
     goal : callable row -> row
-        The law asked for, given a target row (V,) of floats: what temperature and filters make of it. By default the row.
+        The law asked for, given a target row (V,) of floats: what temperature and filters make of it. By default the
+        row.
     eos, padding
         As in `TableModel`. What follows the first eos counts as wrong, unless it is eos again.
     prompt : token ids
         What the text continues; without eos.
     model : callable (table, eos=, padding=) -> model
-        `TableModel` by default; `fly_theory.testing.pretrained_table_model` for callers that insist on a PreTrainedModel.
+        `TableModel` by default; `fly_theory.testing.pretrained_table_model` for callers that insist on a
+        PreTrainedModel.
     claims, seed, false_alarm, resolution, call_seconds, seconds
         As in `conformance`.
 
@@ -214,11 +216,11 @@ class _Run:
             return {**case.shown(), "seed": seed}
 
         ids = torch.tensor([prompt])
-        returned = guarded(lambda: self._generate(*self._models, ids, seed), shown, self._call_seconds)
+        draft, target = self._models
+        returned = guarded(lambda: self._generate(draft, target, ids, seed), shown, self._call_seconds)
         returned = returned.tolist() if hasattr(returned, "tolist") else returned
-        tokens = read_tokens(
-            returned[0] if returned and isinstance(returned[0], list) else returned, self._vocabulary, shown
-        )
+        alone = isinstance(returned, list) and len(returned) == 1 and isinstance(returned[0], list)
+        tokens = read_tokens(returned[0] if alone else returned, self._vocabulary, shown)
         text = tokens[len(prompt) :]
         ended = case.eos is not None and case.eos in text
         if tokens[: len(prompt)] != prompt or (len(text) < case.positions and not ended):
@@ -279,7 +281,7 @@ def _tables(pair: Any) -> tuple[Any, Any]:
 
 
 def _standing_pairs(seed: int) -> list[_Pair]:
-    """Random tables in small fractions, some of them zero: of depth one, of depth two, of depth one in a padded vocabulary."""
+    """Random tables in small fractions, zeros among them: of depth one, of depth two, of depth one and padded."""
     rng = np.random.default_rng(seed)
 
     def table(shape: tuple[int, ...]) -> Any:

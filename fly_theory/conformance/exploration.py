@@ -30,7 +30,7 @@ class Opaque(BaseException):
 
 @dataclass(frozen=True)
 class Branch:
-    """One decision that could have gone otherwise: the draw it read, the line of code that read it, the option taken."""
+    """One decision that could have gone otherwise: the draw it read, the line that read it, the option taken."""
 
     label: str
     line: tuple[str, int]
@@ -116,7 +116,8 @@ class Draws:
         reach = sorted((scale * low + offset, scale * high + offset))
         first, last = math.floor(reach[0]), math.ceil(reach[1])
         if last - first > _MOST_CELLS:
-            raise Opaque(f"the integer part of a uniform, one of {last - first} values")
+            msg = f"the integer part of a uniform, one of {last - first} values"
+            raise Opaque(msg)
         cells = []
         for whole in range(first, last):
             start, end = sorted(((whole - offset) / scale, (whole + 1 - offset) / scale))
@@ -141,7 +142,7 @@ class Draws:
         )
 
     def _on_grid(self, cut: Fraction, inclusive: bool) -> Fraction:
-        """Where the uniforms below `cut` (and at it, if inclusive) end, a grid point standing for the cell it starts."""
+        """Where uniforms below `cut` (and at it, if inclusive) end; a grid point stands for the cell it starts."""
         if self._coin_bits is None:
             return cut
         points = cut * 2**self._coin_bits
@@ -160,7 +161,8 @@ class Draws:
         depth = len(self._branches)
         taken = self._script[depth] if depth < len(self._script) else 0
         if taken >= len(shares):
-            raise Opaque("a run that cannot be repeated: the verifier draws from elsewhere, or remembers")
+            msg = "a run that cannot be repeated: the verifier draws from elsewhere, or remembers"
+            raise Opaque(msg)
         self._branches.append(Branch(label, _verifier_line(), taken, len(shares)))
         self._probability *= shares[taken]
         return taken
@@ -175,8 +177,10 @@ def _of_number(operate: Callable[["Uniform", Any], Any]) -> Callable[["Uniform",
             return NotImplemented
         number = read_number(other)
         if number is None:
-            if isinstance(other, Uniform) or getattr(other, "ndim", 0) or not hasattr(other, "__float__"):
-                raise Opaque(f"a uniform combined with a {type(other).__name__}")
+            scalar = getattr(other, "ndim", None) in (None, 0) and hasattr(other, "__float__")
+            if isinstance(other, Uniform) or not scalar:
+                msg = f"a uniform combined with a {type(other).__name__}"
+                raise Opaque(msg)
             number = read_number(float(other))
         return operate(self, number)
 
@@ -199,7 +203,8 @@ class Uniform:
         try:
             factor, shift = self._draws.read(scale), self._draws.read(offset)
         except (ValueError, OverflowError):
-            raise Opaque("a uniform combined with inf or nan") from None
+            msg = "a uniform combined with inf or nan"
+            raise Opaque(msg) from None
         if factor == 0:
             return Exact(shift)
         return Uniform(self._draws, self._index, factor * self._scale, factor * self._offset + shift)
@@ -264,11 +269,13 @@ class Uniform:
     __trunc__ = __int__
 
     def __float__(self) -> float:
-        raise Opaque("a uniform turned into a float")
+        msg = "a uniform turned into a float"
+        raise Opaque(msg)
 
     def log(self) -> Any:
         """Refused: see the class. numpy calls this for arrays of uniforms."""
-        raise Opaque("the logarithm of a uniform")
+        msg = "the logarithm of a uniform"
+        raise Opaque(msg)
 
     def _below(self, number: Any, *, inclusive: bool) -> bool:
         edge = (number - self._offset) / self._scale
@@ -293,7 +300,8 @@ def explore(run: Callable[[Draws], T], *, coin_bits: int | None = None) -> list[
         leaf = draws.leaf(run(draws))
         leaves.append(leaf)
         if len(leaves) > _MOST_LEAVES:
-            raise Opaque(f"more than {_MOST_LEAVES} outcomes of one call")
+            msg = f"more than {_MOST_LEAVES} outcomes of one call"
+            raise Opaque(msg)
         for depth in range(len(script), len(leaf.branches)):
             pending.extend((*leaf.script[:depth], other) for other in range(1, leaf.branches[depth].options))
     return leaves

@@ -12,7 +12,8 @@ import numpy as np
 from fly_theory.conformance.cases import Case, Drafts
 from fly_theory.conformance.emitted import Emitted, distance, largest_ratio
 from fly_theory.conformance.exploration import Draws, Leaf, Opaque, explore
-from fly_theory.conformance.guard import CallFailed, Inputs, Verifier, call
+from fly_theory.conformance.guard import CallFailed, Inputs
+from fly_theory.conformance.judge import Judge
 from fly_theory.conformance.laws import ROUNDING, Text
 from fly_theory.conformance.scripted import Scripted
 from fly_theory.conformance.sharing import shared_uniform
@@ -34,18 +35,15 @@ class Sighting:
     what: str
 
 
-@dataclass
-class Explored:
+@dataclass(kw_only=True)
+class Explored(Judge):
     """A verifier executed exactly: on rows of rationals, or on float64 rows (`floats`), where laws are exact to 1e-9.
 
     shared : the uniforms seen so far that two decisions share
     """
 
-    verifier: Verifier
-    call_seconds: float
     floats: bool = False
     coin_bits: int | None = None
-    calls: int = 0
     shared: list[Sighting] = field(default_factory=list)
 
     @property
@@ -97,7 +95,8 @@ class Explored:
         except Opaque as opaque:
             raise NotExact(str(opaque)) from None
         if again != found[0].value or not _same_generators(before, _global_generators()):
-            raise NotExact("answers do not depend on rng alone")
+            msg = "answers do not depend on rng alone"
+            raise NotExact(msg)
         label = shared_uniform(found)
         if label is not None:
             self.shared.append(Sighting(case, drafts, label))
@@ -114,20 +113,17 @@ class Explored:
         try:
             return self.call(case, inputs.copy(), draws)
         except CallFailed as failed:
-            leaf = draws.leaf(())
+            nothing: Text = ()
+            leaf = draws.leaf(nothing)
             if leaf.rounded and leaf.probability < ROUNDING:
                 return ()
             self._confirm(case, inputs, leaf)
             raise NotExact(failed.what) from failed
 
     def _confirm(self, case: Case, inputs: Inputs, leaf: Leaf[Text]) -> None:
-        """Repeat a failed call on float64 rows with ordinary floats for uniforms; raises CallFailed if it fails again."""
+        """Repeat a failed call on float64 rows and uniforms; raises CallFailed if it fails again."""
         concrete = inputs if self.floats else inputs.floats()
         self.call(case, concrete.copy(), Scripted(leaf.coins, leaf.choices))
-
-    def call(self, case: Case, inputs: Inputs, rng: Any) -> Text:
-        """What the verifier emits on these inputs."""
-        return call(self.verifier, inputs, rng, vocabulary=case.vocabulary, seconds=self.call_seconds)
 
 
 def _global_generators() -> Sequence[Any]:

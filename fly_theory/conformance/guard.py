@@ -137,9 +137,9 @@ def read_tokens(returned: Any, vocabulary: int, shown: Callable[[], Mapping[str,
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Interrupt the block after `seconds`. Only the main thread of a Unix process can be interrupted; elsewhere, no limit.
+    """Interrupt the block after `seconds`; an alarm that somebody else has set goes off when it would have.
 
-    An alarm that somebody else has set goes off when it would have.
+    Only the main thread of a Unix process can be interrupted; elsewhere there is no limit.
     """
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield

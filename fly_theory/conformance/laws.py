@@ -13,7 +13,7 @@ from fly_theory.conformance.numbers import as_rational, is_rounded
 from fly_theory.errors import DistributionError, ShapeError
 from fly_theory.pairs import Pair
 
-__all__ = ["ROUNDING", "Law", "Row", "Table", "Text", "pair_laws", "read_row", "read_table", "text_law"]
+__all__ = ["ROUNDING", "Law", "Row", "Table", "Text", "constant", "pair_laws", "read_row", "read_table", "text_law"]
 
 Text = tuple[int, ...]
 Row = tuple[Fraction, ...]
@@ -22,7 +22,7 @@ Law = Callable[[Text], Row]
 # How far the sum of a row may be from one and still be rounding, by the dtype it came in.
 _SUM_TOLERANCE = {"float16": 2e-2, "bfloat16": 2e-2, "float32": 1e-4}
 _FINEST_TOLERANCE = 1e-9
-# How far in TV two laws may be apart because their numbers were rounded; numbers in half precision are taken at their word.
+# How far in TV the rounding of numbers may move a law, by dtype; half precision is taken at its word.
 _ROUNDING = {"float16": Fraction(0), "bfloat16": Fraction(0), "float32": Fraction(1, 10**6)}
 ROUNDING = Fraction(1, 10**9)
 _MAX_DEPTH = 2
@@ -90,13 +90,18 @@ def read_row(values: Sequence[Any], name: str, dtype: str | None = None, normali
     if any(value < 0 for value in row):
         msg = f"{name} is ({', '.join(map(str, row))}); allowed are finite numbers >= 0"
         raise DistributionError(msg)
-    total = sum(row)
+    total = sum(row, Fraction(0))
     if abs(total - 1) <= _SUM_TOLERANCE.get(dtype or "", _FINEST_TOLERANCE):
         return tuple(value / total for value in row)
     if normalised:
         msg = f"{name} sums to {float(total):.10g}; a distribution sums to 1"
         raise DistributionError(msg)
     return row
+
+
+def constant(row: Row) -> Law:
+    """The law that is this row after every text."""
+    return lambda text: row
 
 
 def pair_laws(pair: Pair) -> tuple[Law, Law]:
@@ -118,7 +123,7 @@ def pair_laws(pair: Pair) -> tuple[Law, Law]:
 
 
 def text_law(law: Law, positions: int, eos: int | None = None, text: Text = ()) -> dict[Text, Fraction]:
-    """Law of what follows `text` until there are `positions` tokens or the last one is `eos`; texts without mass left out."""
+    """Law of `text` continued until it has `positions` tokens or holds `eos`; texts without mass are left out."""
     if len(text) >= positions or (eos is not None and eos in text):
         return {text: Fraction(1)}
     found: dict[Text, Fraction] = {}

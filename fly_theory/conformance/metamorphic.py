@@ -30,8 +30,7 @@ def widened(case: Case, extra: int) -> Case:
     def pad(law: Law) -> Law:
         return lambda text: law(text) + (Fraction(0),) * extra
 
-    laws = {name: pad(getattr(case, name)) for name in ("given", "told", "drawn", "goal")}
-    return replace(case, vocabulary=case.vocabulary + extra, **laws)
+    return replace(_with_laws(case, pad), vocabulary=case.vocabulary + extra)
 
 
 def reversed_ids(case: Case) -> Case:
@@ -41,9 +40,13 @@ def reversed_ids(case: Case) -> Case:
     def rename(law: Law) -> Law:
         return lambda text: law(tuple(last - token for token in text))[::-1]
 
-    laws = {name: rename(getattr(case, name)) for name in ("given", "told", "drawn", "goal")}
     candidates = case.candidates and tuple(tuple(last - token for token in path) for path in case.candidates)
-    return replace(case, candidates=candidates, **laws)
+    return replace(_with_laws(case, rename), candidates=candidates)
+
+
+def _with_laws(case: Case, change: Callable[[Law], Law]) -> Case:
+    given, told, drawn, goal = map(change, (case.given, case.told, case.drawn, case.goal))
+    return replace(case, given=given, told=told, drawn=drawn, goal=goal)
 
 
 def renamed(law: Mapping[Text, Any], vocabulary: int) -> dict[Text, Any]:
@@ -61,7 +64,7 @@ def repeated(case: Case) -> Iterator[Case]:
 
 @dataclass(frozen=True, eq=False)
 class Batch(Case):
-    """Two requests in one batch, seen by the first token of each; the second one's ids are shifted by V to tell them apart."""
+    """Two requests in one batch, seen by the first token of each; the second one's ids are shifted by V."""
 
     requests: tuple[Case, ...] = ()
 

@@ -1,7 +1,7 @@
 """Checks on the counters of an engine: what it reports, against what its steps say.
 
-A harness records the steps of its requests and hands over the figures that the engine reports. Each check is a `Result`;
-figures that are not reported are not checked.
+A harness records the steps of its requests and hands over the figures that the engine reports. Each check is a
+`Result`; figures that are not reported are not checked.
 """
 
 import math
@@ -70,7 +70,7 @@ def check_metrics(requests: Sequence[Request], reported: Mapping[str, float]) ->
         raise InvalidInput(msg)
     for name in reported:
         if name not in FIGURES:
-            raise unknown_name("figure", name, FIGURES)
+            raise unknown_name(name, kind="figure", known=FIGURES)
     right = _figures(requests)
     return (
         _identity(requests),

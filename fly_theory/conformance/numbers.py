@@ -1,8 +1,8 @@
 """Rationals that pass for the entries of a numpy array, so that a verifier written for floats runs on exact rows.
 
-A verifier divides by zero and gets inf or nan, as it would from numpy; it mixes in Python floats, and a float such as 0.3
-stands for the decimal it prints as. Only a float with more digits than that, the result of a logarithm say, makes the
-result a float again: whoever reads it knows that it is rounded.
+A verifier divides by zero and gets inf or nan, as it would from numpy; it mixes in Python floats, and a float such as
+0.3 stands for the decimal it prints as. Only a float with more digits than that, the result of a logarithm say, makes
+the result a float again: whoever reads it knows that it is rounded.
 """
 
 import math
@@ -11,8 +11,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-__all__ = ["Exact", "as_rational", "is_rounded", "ratio", "read_number"]
+__all__ = ["Exact", "as_rational", "exact_array", "is_rounded", "ratio", "read_number"]
 
 _DIGITS = 12
 
@@ -143,7 +144,7 @@ class Exact(Fraction):
         return math.sqrt(self) if self >= 0 else math.nan
 
 
-def exact_array(rows: Iterable[Any], shape: tuple[int, ...]) -> Any:
+def exact_array(rows: Iterable[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
     """A numpy array of objects with this shape, its entries `Exact`, from rationals in row-major order."""
     array = np.empty(math.prod(shape), dtype=object)
     for i, value in enumerate(rows):

@@ -5,19 +5,20 @@ import itertools
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from fly_theory.conformance import metamorphic, probes
-from fly_theory.conformance.cases import Case, Drafts
+from fly_theory.conformance.cases import Case
 from fly_theory.conformance.emitted import Emitted, distance, prefix_law, readable
 from fly_theory.conformance.explored import NotExact
-from fly_theory.conformance.guard import CallFailed, Inputs, Verifier
+from fly_theory.conformance.guard import CallFailed
+from fly_theory.conformance.judge import Judge
 from fly_theory.conformance.laws import Text
 from fly_theory.conformance.scripted import LAST_COIN
 from fly_theory.conformance.suite import Suite
 from fly_theory.report import Result, Witness, show
 
-__all__ = ["Judge", "Observations", "observe", "worst_of"]
+__all__ = ["Observations", "observe", "worst_of"]
 
 _EXTRA_IDS = 2
 # Uniforms in the order they are drawn; the last one goes on.
@@ -28,22 +29,6 @@ _WANTED = {
     "zero residual": "an error, or a token that the target gives mass",
     "NaN in, error out": "an error",
 }
-
-
-class Judge(Protocol):
-    """Finds laws of what a verifier emits, exactly or from samples."""
-
-    verifier: Verifier
-    calls: int
-
-    def law(self, case: Case) -> Emitted:
-        """The law of the emitted text."""
-
-    def call(self, case: Case, inputs: Inputs, rng: Any) -> Text:
-        """What the verifier emits on these inputs."""
-
-    def coin_steps(self, case: Case, drafts: Drafts) -> Iterator[tuple[float, ...]]:
-        """Uniforms of which one is just what the verifier compares it with, where that is known."""
 
 
 @dataclass
@@ -121,7 +106,9 @@ class _Changes:
         off = distance(found.law, expected)
         if off <= found.radius + self._original.radius:
             return Result(name, "held", 1)
-        witness = Witness(changed.shown(), "out", readable(found.law, changed), readable(expected, changed))
+        witness = Witness(
+            changed.shown(), "out after the change", readable(found.law, changed), readable(expected, changed)
+        )
         return Result(name, "refuted", 1, witness, f"TV {show(off)} apart")
 
     def _batches(self) -> Iterator[Result]:
@@ -130,9 +117,9 @@ class _Changes:
         second = metamorphic.reversed_ids(first) if self._one_width else first
         alone = [self.judge.law(case) for case in (first, second)]
         batch: Any = self.judge.verifier
-        judge = replace(self.judge, verifier=metamorphic.first_of_each(batch.batch))  # type: ignore[type-var]
+        judge = replace(self.judge, verifier=metamorphic.first_of_each(batch.batch))
         for one, other in (alone, alone[::-1]):
-            expected = {
+            expected: dict[Text, Any] = {
                 (a, b + first.vocabulary): mass * other_mass
                 for ((a,), mass), ((b,), other_mass) in itertools.product(one.law.items(), other.law.items())
             }

@@ -8,7 +8,7 @@ import numpy as np
 
 from fly_theory.conformance.cases import Case, Drafts
 from fly_theory.conformance.guard import CallFailed, Inputs
-from fly_theory.conformance.laws import Text
+from fly_theory.conformance.laws import Text, constant
 from fly_theory.conformance.scripted import LAST_COIN, Scripted, Seeded
 
 _SEEDS = 8
@@ -56,12 +56,7 @@ def zero_residual(caller: Caller, case: Case) -> Found | None:
     short = tuple(mass * (1 - Fraction(1, 2**20)) for mass in law)
     for target, token in ((short, 1), (law, 0)):
         tried = replace(
-            case,
-            given=lambda text, row=target: row,
-            told=lambda text: law,
-            vocabulary=len(law),
-            draft_length=1,
-            candidates=None,
+            case, given=constant(target), told=constant(law), vocabulary=len(law), draft_length=1, candidates=None
         )
         inputs = tried.inputs((token,)).floats()
         try:
@@ -86,7 +81,7 @@ def nan_rows(caller: Caller, case: Case) -> Found:
 
 
 def same_seed(caller: Caller, case: Case) -> Found:
-    """Two calls on the same inputs with an rng of the same seed: the answer must be the same, and the inputs untouched."""
+    """Two calls on the same inputs and seed: the answer must be the same, and the inputs untouched."""
     for _, drafts in case.drafts():
         inputs = case.inputs(drafts).floats()
         for seed in range(_SEEDS):

@@ -1,21 +1,21 @@
-"""Laws from samples, for verifiers that only samples can follow: tested one sample after another, stopped when clear."""
+"""Laws from samples, for verifiers that only samples can follow: tested as they come, stopped when clear."""
 
 import functools
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.stats import beta
 
-from fly_theory.conformance.cases import Case, Drafts
+from fly_theory.conformance.cases import Case
 from fly_theory.conformance.emitted import Emitted, distance, prefix_law
-from fly_theory.conformance.guard import Inputs, Verifier, call
+from fly_theory.conformance.judge import Judge
 from fly_theory.conformance.laws import Text
-from fly_theory.conformance.scripted import Seeded
 from fly_theory.conformance.numbers import ratio
+from fly_theory.conformance.scripted import Seeded
 from fly_theory.conformance.sequential import Tally, detectable_tv, samples_for
 from fly_theory.report import Estimate
 
@@ -24,8 +24,8 @@ __all__ = ["Sampled", "measured"]
 _ROUND = 256
 
 
-@dataclass
-class Sampled:
+@dataclass(kw_only=True)
+class Sampled(Judge):
     """A verifier judged by samples.
 
     chance : false-alarm budget of each law
@@ -34,20 +34,20 @@ class Sampled:
     detectable : the TV that was in reach on the case where it was worst
     """
 
-    verifier: Verifier
     seed: int
-    call_seconds: float
     chance: float
     resolution: float
     deadline: float = math.inf
-    calls: int = 0
     detectable: float = 0.0
     out_of_time: bool = False
     _rng: Seeded = field(init=False)
-    method: ClassVar[str] = "samples"
 
     def __post_init__(self) -> None:
         self._rng = Seeded(self.seed)
+
+    @property
+    def method(self) -> str:
+        return "samples"
 
     def law(self, case: Case) -> Emitted:
         """The law of the emitted text, give or take `radius`; `differs` is the answer of the sequential test.
@@ -85,14 +85,6 @@ class Sampled:
         found = measured(case, tally, chance, differs=differs)
         rate_radius = (longest - 1) * math.sqrt(math.log(2 / chance) / (2 * tally.total))
         return replace(found, tokens_per_call=lengths / tally.total, rate_radius=rate_radius)
-
-    def call(self, case: Case, inputs: Inputs, rng: Any) -> Text:
-        """What the verifier emits on these inputs."""
-        return call(self.verifier, inputs, rng, vocabulary=case.vocabulary, seconds=self.call_seconds)
-
-    def coin_steps(self, case: Case, drafts: Drafts) -> Iterator[tuple[float, ...]]:
-        """None: what an opaque verifier compares its uniforms with is not known."""
-        return iter(())
 
     def _complete(self, case: Case, emitted: Text, goal: Callable[[Text], Any]) -> Text:
         """The text that starts with an emission, continued with draws from the goal law."""

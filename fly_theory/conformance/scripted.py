@@ -16,7 +16,7 @@ LAST_COIN = 1 - 2.0**-53
 
 
 class Scripted:
-    """Uniforms and choices in a fixed order; past their end, uniforms repeat the last one and choices take the first token.
+    """Uniforms and choices in a fixed order; past their end, the last uniform goes on and choices take the first token.
 
     A choice that has no mass now takes the first token that has.
     """

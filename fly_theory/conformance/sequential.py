@@ -2,9 +2,9 @@
 
 The evidence against the law is the likelihood of the counts under a mixture of alternatives, over that under the law.
 Under the law it is a nonnegative martingale that starts at one, so it ever exceeds 1/a with probability at most a
-(Ville's inequality): stopping as soon as it does keeps the false-alarm budget a, however often one looks. The mixture is
-over Dirichlet laws around the tested one at several widths, and over how many tokens of the text are looked at, so that
-large and small deviations, early and late in the text, are all found soon.
+(Ville's inequality): stopping as soon as it does keeps the false-alarm budget a, however often one looks. The mixture
+is over Dirichlet laws around the tested one at several widths, and over how many tokens of the text are looked at, so
+that large and small deviations, early and late in the text, are all found soon.
 """
 
 import functools
@@ -30,7 +30,7 @@ _MOST_SAMPLES = 10_000_000
 
 
 def log_evidence(counts: Floats, law: Floats) -> float:
-    """Log of the evidence that samples with these counts (cells,) do not follow `law` (cells,); inf for impossible ones."""
+    """Log of the evidence that counts (cells,) do not follow `law` (cells,); inf where one is impossible."""
     if np.any(counts[law == 0] > 0):
         return math.inf
     counts, law = counts[law > 0], law[law > 0]
@@ -86,7 +86,7 @@ class Tally:
 
     @functools.cached_property
     def _balanced(self) -> tuple[Floats, float]:
-        """A direction in which a deviation of given TV is hardest to see: mass moved between two halves of the texts."""
+        """A direction in which a deviation of given TV is hard to see: mass moved between halves of the texts."""
         half = np.zeros(len(self.law), dtype=bool)
         for i in np.argsort(-self.law, kind="stable"):
             half[i] = self.law[half].sum() + self.law[i] <= 0.5 or not half.any()

@@ -5,6 +5,7 @@ single line in a loop over positions that compares the same uniform each time ro
 all on one line and about one token, are one decision.
 """
 
+import itertools
 from collections.abc import Sequence
 
 from fly_theory.conformance.exploration import Leaf
@@ -47,7 +48,7 @@ def _kept_by_branch(leaves: Sequence[Leaf[Text]]) -> dict[Script, dict[int, list
 def _settled(kept: dict[int, list[int]]) -> int | None:
     """The draft token whose fate these options settle: kept in all runs of some, in none of the others."""
     ranges = sorted((min(counts), max(counts)) for counts in kept.values())
-    for (_, most), (fewest, _) in zip(ranges, ranges[1:], strict=False):
+    for (_, most), (fewest, _) in itertools.pairwise(ranges):
         if most < fewest:
             return most + 1
     return None

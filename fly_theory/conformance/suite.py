@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from fly_theory.conformance.cases import Case
 from fly_theory.conformance.exploration import Opaque, explore
-from fly_theory.conformance.laws import ROUNDING, Law, Row, Table, Text, pair_laws, read_row, read_table
+from fly_theory.conformance.laws import ROUNDING, Law, Row, Table, Text, constant, pair_laws, read_row, read_table
 from fly_theory.conformance.numbers import exact_array
 from fly_theory.errors import InvalidInput, ShapeError
 from fly_theory.pairs import ContextTreePair
@@ -72,7 +72,7 @@ def described(target: Any, setting: Setting, length: int) -> Suite:
 
 
 def standing(setting: Setting, length: int, seed: int) -> Suite:
-    """Pairs that grow from V = 2 with quarters for masses to random rows that differ by prefix, zeros and ties included.
+    """Pairs from V = 2 with quarters for masses to random rows that differ by prefix, with zeros and ties.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def standing(setting: Setting, length: int, seed: int) -> Suite:
         for vocabulary in ((2, 3) if draft_length > 1 else (3, 5))
     ]
     plain = case(tree("random", 3, 2), 3, 1, min(length, 2))
-    edge = case((_constant(_EDGE_TARGET), _constant(_EDGE_DRAFT)), 4, 1, 1)
+    edge = case((constant(_EDGE_TARGET), constant(_EDGE_DRAFT)), 4, 1, 1)
     block = min(length, 2)
     sampled = [plain, case(tree("adversarial", 3, 3), 3, block, min(length, block + 1))]
     return Suite([*small, *awkward, plain, *deep], sampled, plain, [edge, plain])
@@ -119,11 +119,7 @@ def _quarter_pairs() -> Iterator[tuple[Law, Law]]:
     rows = [(Fraction(i, 4), Fraction(4 - i, 4)) for i in range(5)]
     for p in rows:
         for q in rows:
-            yield _constant(p), _constant(q)
-
-
-def _constant(row: Row) -> Law:
-    return lambda text: row
+            yield constant(p), constant(q)
 
 
 def _tables(setting: Setting) -> dict[str, Any]:
@@ -184,7 +180,10 @@ def _drawn_by(drafter: Callable[[Any, Any], Any], rows: Law) -> Law:
         try:
             leaves = explore(lambda rng: int(drafter(_array(row), rng)))
         except Opaque as opaque:
-            msg = f"drafter cannot be followed exactly ({opaque}); it may compare rng.random() with numbers, or rng.choice(weights)"
+            msg = (
+                f"drafter cannot be followed exactly ({opaque}); it may compare rng.random() with numbers, and use "
+                "rng.choice(weights)"
+            )
             raise InvalidInput(msg) from None
         masses = [Fraction(0)] * len(row)
         for leaf in leaves:

@@ -14,7 +14,7 @@ from fly_theory.conformance.guard import CallFailed
 from fly_theory.conformance.observations import Observations
 from fly_theory.conformance.rates import Rates, mean_rates, rates
 from fly_theory.errors import InvalidInput
-from fly_theory.report import Estimate, Outcome, Report, Result, VerdictName, Witness, show
+from fly_theory.report import Estimate, Report, Result, VerdictName, Witness, show
 
 # Ratios of rounded numbers may be off by this factor.
 _RATIO_ROUNDING = 1e-6
@@ -32,7 +32,9 @@ def check_claims(claims: Sequence[Claim]) -> None:
     """
     for claim in claims:
         if not (isinstance(claim, Lossless) or (isinstance(claim, Ceiling) and not callable(claim.factor))):
-            msg = f"claims hold {claim!r}; a black box is judged on Lossless() and on Ceiling(number); another law is goal="
+            msg = (
+                f"claims hold {claim!r}; a black box is judged on Lossless() and Ceiling(number); another law is goal="
+            )
             raise InvalidInput(msg)
 
 
@@ -126,6 +128,7 @@ def _as_test(case: Case) -> str:
     eos = f", eos={case.eos}" if case.eos is not None else ""
     return (
         "def test_verifier():\n"
-        f"    report = ft.conformance(verifier, {written['q']}, target={written['p']}{told}, length={case.draft_length}{eos})\n"
+        f"    report = ft.conformance(verifier, {written['q']}, target={written['p']}{told}, "
+        f"length={case.draft_length}{eos})\n"
         "    assert report.ok, report"
     )

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from fly_theory.conformance.cases import Case
 from fly_theory.conformance.laws import Row, Table, Text, text_law
-from fly_theory.report import Result, Witness
+from fly_theory.report import Outcome, Result, Witness
 
 __all__ = ["told_findings"]
 
@@ -26,7 +26,7 @@ def told_findings(cases: Iterable[Case]) -> Iterator[Result]:
     if len(dtypes) == 2:
         told_dtype, drawn_dtype = dtypes
         detail = f"q^ is {told_dtype}, drafts are drawn in {drawn_dtype}"
-        outcome = "held" if told_dtype == drawn_dtype else "refuted"
+        outcome: Outcome = "held" if told_dtype == drawn_dtype else "refuted"
         yield Result("q^ has the dtype drafts are drawn in", outcome, 1, detail=detail, asked=False)
 
 
@@ -53,7 +53,7 @@ def _distance(told: Row, drawn: Row) -> Fraction:
 _CHECKS: tuple[tuple[str, Callable[[Row, Row, Fraction], bool], Callable[[Row, Row], str]], ...] = (
     (
         "q^ is normalised",
-        lambda told, _, slack: abs(sum(told) - 1) <= 2 * slack,
+        lambda told, _, slack: abs(sum(told, Fraction(-1))) <= 2 * slack,
         lambda told, _: f"q^ sums to {sum(told)}",
     ),
     (

@@ -52,7 +52,7 @@ def pretrained_table_model(table: Any, *, eos: int | None = None, padding: int =
     logits = table_logits(table, eos=eos, padding=padding)
     ends = {"eos_token_id": eos, "pad_token_id": eos if eos is not None else 0}
     config = TableConfig(_nested(logits), vocab_size=logits.shape[-1], **ends)
-    model = PretrainedTableModel(config).eval()
+    model: PretrainedTableModel = PretrainedTableModel(config).eval()
     model.generation_config = GenerationConfig(**ends)
     return model
 

@@ -19,11 +19,11 @@ def verifier() -> Callable[..., Any]:
 
     def check(function: Any, drafter: Any = None, **settings: Any) -> Any:
         __tracebackhide__ = True
-        from fly_theory.testing.checks import conforms
+        from fly_theory.conformance import conformance
 
-        try:
-            return conforms(function, drafter, **settings)
-        except AssertionError as error:
-            pytest.fail(str(error), pytrace=False)
+        report = conformance(function, drafter, **settings)
+        if not report.ok:
+            pytest.fail(str(report), pytrace=False)
+        return report
 
     return check

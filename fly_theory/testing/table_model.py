@@ -35,7 +35,7 @@ class TokenCache:
             self._tokens = self._tokens[:, :, :keep]
 
 
-class TableModel(torch.nn.Module):
+class TableModel(torch.nn.Module):  # type: ignore[misc]
     """A torch module that a transformers-style caller takes for a causal language model.
 
     The law of the next token is a row of the table, chosen by the last tokens; before there are as many as the table is
@@ -81,12 +81,14 @@ class TableModel(torch.nn.Module):
     @property
     def device(self) -> torch.device:
         """Where the table is."""
-        return self.log_rows.device  # type: ignore[union-attr, return-value]
+        device: torch.device = self.log_rows.device
+        return device
 
     @property
     def dtype(self) -> torch.dtype:
         """Of the logits."""
-        return self.log_rows.dtype  # type: ignore[union-attr, return-value]
+        dtype: torch.dtype = self.log_rows.dtype
+        return dtype
 
     def forward(
         self,
@@ -101,7 +103,7 @@ class TableModel(torch.nn.Module):
         cache = past_key_values if cache is None else cache
         if cache is None and use_cache:
             cache = TokenCache()
-        logits = next_token_logits(self.log_rows, input_ids, attention_mask, cache)  # type: ignore[arg-type]
+        logits = next_token_logits(self.log_rows, input_ids, attention_mask, cache)
         return SimpleNamespace(logits=logits, past_key_values=cache, cache=cache)
 
 
