@@ -92,41 +92,40 @@ def one_round(rule: BlockRule, inputs: PairInputs, draft_length: int, context: j
     for i in range(draft_length):
         tokens.append(pick(inputs.draft_sums[contexts[i]], drafting[i]))
         contexts.append(inputs.successor[contexts[i], tokens[i]])
+    tokens = jnp.stack(tokens)
     block = _block(inputs, tokens, contexts)
     kept = rule.decide(block, deciding)
     if rule.completes_block:
-        return _completed(rule, inputs, tokens, contexts, kept, emitting)
+        return _completed(rule, inputs, context, tokens, kept, emitting)
     weights = rule.next_token(block)[kept]
     following = inverse_cdf(weights, emitting[0])
-    emitted = jnp.where(jnp.arange(draft_length + 1) < kept, jnp.stack([*tokens, following]), following)
-    return Round(kept, emitted, kept + 1, jnp.ones_like(kept), jnp.sum(weights) <= 0)
+    emitted = jnp.where(jnp.arange(draft_length) < kept, tokens, following)
+    return Round(kept, jnp.append(emitted, following), kept + 1, jnp.ones_like(kept), jnp.sum(weights) <= 0)
 
 
-def _block(inputs: PairInputs, tokens: list[jax.Array], contexts: list[jax.Array]) -> Block:
+def _block(inputs: PairInputs, tokens: jax.Array, contexts: list[jax.Array]) -> Block:
     along = jnp.stack(contexts)
-    return Block(inputs.target[along], inputs.draft[along[:-1]], jnp.stack(tokens))
+    return Block(inputs.target[along], inputs.draft[along[:-1]], tokens)
 
 
 def _completed(
-    rule: BlockRule,
-    inputs: PairInputs,
-    tokens: list[jax.Array],
-    contexts: list[jax.Array],
-    kept: jax.Array,
-    uniforms: jax.Array,
+    rule: BlockRule, inputs: PairInputs, context: jax.Array, drafted: jax.Array, kept: jax.Array, uniforms: jax.Array
 ) -> Round:
-    """Redraw every position from the first that did not stand to K, each on the block of what is emitted so far."""
-    tokens, contexts = [*tokens], [*contexts]
-    length = len(tokens)
-    stuck = jnp.zeros_like(kept, dtype=bool)
-    for i in range(length):
-        redraw = kept <= i
-        weights = rule.next_token(_block(inputs, tokens, contexts))[i]
-        tokens[i] = jnp.where(redraw, inverse_cdf(weights, uniforms[i]), tokens[i])
-        stuck |= redraw & (jnp.sum(weights) <= 0)
-        for j in range(i, length):
-            contexts[j + 1] = inputs.successor[contexts[j], tokens[j]]
-    bonus = inverse_cdf(rule.next_token(_block(inputs, tokens, contexts))[length], uniforms[length])
-    whole = kept == length
-    calls = jnp.where(whole, 1, length - kept)
-    return Round(kept, jnp.stack([*tokens, bonus]), jnp.where(whole, length + 1, length), calls, stuck)
+    """Draw every position from the first that did not stand, each from its row on the block of what is out so far."""
+    draft_length = drafted.shape[-1]
+
+    def position(i: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        tokens, stuck = state
+        contexts = [context]
+        for j in range(draft_length):
+            contexts.append(inputs.successor[contexts[j], tokens[j]])
+        weights = rule.next_token(_block(inputs, tokens[:-1], contexts))[i]
+        redrawn = kept <= i
+        token = jnp.where(redrawn, inverse_cdf(weights, uniforms[i]), tokens[i])
+        return tokens.at[i].set(token), stuck | (redrawn & (jnp.sum(weights) <= 0))
+
+    start = jnp.append(drafted, jnp.zeros_like(drafted[0])), jnp.zeros_like(kept, dtype=bool)
+    tokens, stuck = jax.lax.fori_loop(0, draft_length + 1, position, start)
+    whole = kept == draft_length
+    calls = jnp.where(whole, 1, draft_length - kept)
+    return Round(kept, tokens, jnp.where(whole, draft_length + 1, draft_length), calls, stuck)
