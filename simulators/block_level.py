@@ -47,12 +47,13 @@ def simulate_round(br: BlockRule, pair: Pair, draft_length: int, run: Run) -> Si
     """Drafts kept and tokens per call in the first round of a block rule on a pair, and the law of the first token."""
     law, kept, tokens_per_call, first = None, None, None, None
     if enumerable(pair, draft_length):
-        law, kept, tokens_per_call = expected_lengths(br, pair, draft_length)
+        lengths = expected_lengths(br, pair, draft_length)
+        law, kept, tokens_per_call = lengths.law, float(lengths.kept), float(lengths.tokens_per_call)
         first = joint_law(br, pair, draft_length, 1)
-    lengths = range(draft_length + 1)
+    possible = range(draft_length + 1)
 
     def summary(counts: Mapping[str, Counts], confidence: float) -> list[Estimate]:
-        drafts = mean("drafts kept", lengths, counts["kept"], confidence, interval=run.mean_interval, exact=kept)
+        drafts = mean("drafts kept", possible, counts["kept"], confidence, interval=run.mean_interval, exact=kept)
         found = [drafts]
         if not br.completes_block:
             found = [drafts.mapped("tokens per call", lambda kept: kept + 1, exact=tokens_per_call), drafts]

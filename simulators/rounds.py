@@ -88,11 +88,11 @@ def first_context(inputs: PairInputs, uniform: jax.Array) -> jax.Array:
 def one_round(rule: BlockRule, inputs: PairInputs, draft_length: int, context: jax.Array, uniforms: jax.Array) -> Round:
     """Run one round from a context, on as many uniforms as `uniforms_in_round` says."""
     drafting, deciding, emitting = jnp.split(uniforms, [draft_length, 2 * draft_length])
-    tokens, contexts = [], [context]
+    drafts, contexts = [], [context]
     for i in range(draft_length):
-        tokens.append(pick(inputs.draft_sums[contexts[i]], drafting[i]))
-        contexts.append(inputs.successor[contexts[i], tokens[i]])
-    tokens = jnp.stack(tokens)
+        drafts.append(pick(inputs.draft_sums[contexts[i]], drafting[i]))
+        contexts.append(inputs.successor[contexts[i], drafts[i]])
+    tokens = jnp.stack(drafts)
     block = _block(inputs, tokens, contexts)
     kept = rule.decide(block, deciding)
     if rule.completes_block:

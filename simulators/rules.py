@@ -5,7 +5,8 @@ from typing import Unpack
 from fly_theory.arrays import Array
 from fly_theory.blocks import BlockRule, tokenwise
 from fly_theory.distributions import as_pair
-from fly_theory.errors import InvalidInput, ShapeError
+from fly_theory.errors import InvalidInput, NotReadable, ShapeError
+from fly_theory.interpreters import Interpreter
 from fly_theory.pairs import ContextTreePair, Pair
 from fly_theory.rules import Rule
 from simulators.block_level import simulate_round
@@ -45,6 +46,8 @@ def simulate(
         For arguments outside what is allowed, or that do not fit together.
     DistributionError, ShapeError
         For p and q that are no distributions over one vocabulary.
+    NotReadable
+        For a rule that declares that jax cannot read it.
     ZeroResidualError
         When a rule has to emit a token where it has none to emit.
 
@@ -57,6 +60,9 @@ def simulate(
     (True, 'Clopper-Pearson', 0.7)
     """
     run = Run(trials=trials, seed=seed, **settings)
+    if isinstance(rule, Rule | BlockRule) and Interpreter.JAX in rule.unreadable:
+        msg = f"{rule.spec} cannot be simulated: {rule.unreadable[Interpreter.JAX]}"
+        raise NotReadable(msg)
     if isinstance(rule, Rule) and not isinstance(on, Pair) and draft_length is None and length is None:
         return simulate_token(rule, *_vectors(on), run)
     br = tokenwise(rule) if isinstance(rule, Rule) else rule

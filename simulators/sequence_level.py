@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from fly_theory.blocks import BlockRule
 from fly_theory.joint_law import joint_law
@@ -98,7 +99,7 @@ def simulate_text(br: BlockRule, pair: Pair, draft_length: int, length: int, run
     if pair.vocabulary**length <= MOST_TEXTS:
         texts = [" ".join(map(str, text)) for text in itertools.product(range(pair.vocabulary), repeat=length)]
         if enumerable(pair, draft_length):
-            law = joint_law(br, pair, draft_length, length).reshape(-1)
+            law = np.asarray(joint_law(br, pair, draft_length, length), dtype=np.float64).reshape(-1)
 
     def summary(counts: Mapping[str, Counts], confidence: float) -> list[Estimate]:
         calls = counts["calls"][1:]

@@ -4,12 +4,16 @@ False-alarm budget: the seed is fixed. Under fresh seeds every interval is taken
 whole law 1e-5 to miss, so the 50-odd laws here would raise a false alarm once in some 2,000 runs.
 """
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
+import torch
 
 import fly_theory as ft
 import simulators
-from fly_theory.errors import DistributionError, InvalidInput, ShapeError, ZeroResidualError
+from fly_theory.errors import DistributionError, InvalidInput, NotReadable, ShapeError, ZeroResidualError
+from fly_theory.interpreters import Interpreter
 from fly_theory.parameters import parameters
 from fly_theory.registry import rule_class
 
@@ -149,6 +153,29 @@ def test_exact_values_are_left_out_where_enumeration_is_long():
     p, q = np.random.default_rng(0).dirichlet(np.ones(24), size=2)
     simulation = simulators.simulate(ft.block_rule("lossless"), (p, q), 1_000, 0, draft_length=8)
     assert all(e.exact is None for e in simulation.estimates)
+
+
+@pytest.mark.parametrize("settings", [{}, {"draft_length": 2}, {"draft_length": 2, "length": 2}])
+def test_every_array_type_is_simulated_alike(settings):
+    def run(p, q):
+        return simulators.simulate(ft.rule("lossless"), (p, q), 2_000, 0, **settings).estimates
+
+    expected = run([0.5, 0.25, 0.25], [0.25, 0.5, 0.25])
+    assert expected == run(np.array([0.5, 0.25, 0.25], dtype=np.float32), np.array([0.25, 0.5, 0.25], dtype=np.float32))
+    assert expected == run(torch.tensor([0.5, 0.25, 0.25]), torch.tensor([0.25, 0.5, 0.25]))
+    assert expected == run(ft.exact(["1/2", "1/4", "1/4"]), ft.exact(["1/4", "1/2", "1/4"]))
+
+
+class Numpy(ft.Rule):
+    """Declares that jax cannot read it."""
+
+    name = "numpy-only"
+    unreadable_by: ClassVar = {Interpreter.JAX: "it calls a numpy function"}
+
+
+def test_a_rule_that_jax_cannot_read_is_refused_with_its_reason():
+    with pytest.raises(NotReadable, match="numpy-only cannot be simulated: it calls a numpy function"):
+        simulators.simulate(Numpy(), (P, Q), 100, 0)
 
 
 class NoResidual(ft.Rule):
