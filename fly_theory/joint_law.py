@@ -65,8 +65,8 @@ def joint_law(br: BlockRule, pair: Pair, draft_length: int, length: int) -> Arra
 def chained(pair: Pair, length: int, one_round: Callable[[Contexts], dict[int, Array]]) -> Array:
     """Joint law (V,) * length of the text that repeated rounds emit.
 
-    `one_round` gives, for contexts (B,) of the pair, {count: (B, V^count)}: the probability that a round from each emits
-    just these tokens; at the largest count, `length`, that it starts with them.
+    `one_round` gives, for contexts (B,) of the pair, {count: (B, V^count)}: the probability that a round from each
+    emits just these tokens; at the largest count, `length`, that it starts with them.
     """
     _check_length(length)
     starts = _starts(pair, length)

@@ -32,7 +32,9 @@ def blocks(draw, max_length=6, max_size=5):
 def likely_blocks(draw, max_length=12, max_size=5):
     """A block most of whose drafts are the target's argmax, so that windows get through."""
     block = draw(blocks(max_length=max_length, max_size=max_size))
-    agrees = draw(st.lists(st.sampled_from([True, True, True, False]), min_size=block.draft_length, max_size=block.draft_length))
+    agrees = draw(
+        st.lists(st.sampled_from([True, True, True, False]), min_size=block.draft_length, max_size=block.draft_length)
+    )
     tokens = np.where(agrees, block.target[:-1].argmax(axis=-1), block.tokens)
     draft = np.eye(block.target.shape[-1])[tokens]
     return ft.Block(block.target, draft, tokens)

@@ -64,7 +64,11 @@ def test_a_rule_whose_redraw_depends_on_the_rejected_token_is_lifted_with_it():
     """sample-match redraws from p without the draft: after a rejection of x, x cannot come out."""
     block = ft.Block([[0.5, 0.3, 0.2]] * 3, [[0.2, 0.3, 0.5]] * 2, [[0, 1], [2, 2]])
     token = ft.block_rule("sample-match:n=1").next_token(block)
-    assert token[0, :, :].round(12).tolist() == [[0, 0.6, 0.4], [round(5 / 7, 12), 0, round(2 / 7, 12)], [0.5, 0.3, 0.2]]
+    assert token[0, :, :].round(12).tolist() == [
+        [0, 0.6, 0.4],
+        [round(5 / 7, 12), 0, round(2 / 7, 12)],
+        [0.5, 0.3, 0.2],
+    ]
     assert token[1, 0].round(12).tolist() == [0.625, 0.375, 0]
 
 
@@ -74,7 +78,7 @@ def test_names_of_block_rules():
     for name in ("block", "hierarchical-uncapped:l=0.5", "fly:theta=0.3,window=6", "fly-released:theta=0.3,window=6"):
         assert ft.block_rule(ft.block_rule(name).spec) == ft.block_rule(name)
     assert isinstance(ft.block_rule("block"), ft.BlockVerification)
-    with pytest.raises(UnknownName, match="'block' is a block-level rule; use ft.block_rule"):
+    with pytest.raises(UnknownName, match="'block' is a block-level rule; use ft"):
         ft.rule("block")
     with pytest.raises(UnknownName, match="hierarchical-mincap"):
         ft.block_rule("hierarchical-min")

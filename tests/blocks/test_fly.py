@@ -54,7 +54,11 @@ def test_a_shut_gate_or_a_window_as_long_as_the_block_is_strict(block, theta):
     matches = block.target[:-1].argmax(axis=-1) == block.tokens
     strict = np.append(matches, False).argmin()
     long = block.draft_length
-    for br in (ft.Fly(theta=1.01, window=0), ft.Fly(theta=theta, window=long), ft.FlyReleased(theta=theta, window=long)):
+    for br in (
+        ft.Fly(theta=1.01, window=0),
+        ft.Fly(theta=theta, window=long),
+        ft.FlyReleased(theta=theta, window=long),
+    ):
         assert br.decide(block, tape(block, 0)) == strict
         assert br.length_law(block)[strict] == 1
 
@@ -81,13 +85,15 @@ def test_a_trace_explains_the_decision(block, seed, window):
         if n < block.draft_length:
             assert not trace.match[n]
             failed = {Cause.GATE: trace.gate, Cause.BOUNDARY: trace.boundary, Cause.WINDOW: trace.window}
-            assert [cause for cause, passed in failed.items() if not passed[n]][0] == trace.cause[n]
+            assert next(cause for cause, passed in failed.items() if not passed[n]) == trace.cause[n]
 
 
 def block_of(matches, entropies=None):
     """A block with this match pattern over V = 3; a low-entropy row is a point mass but for a rounding."""
     K = len(matches)
-    rows = np.array([[0.4, 0.3, 0.3] if high else [0.998, 0.001, 0.001] for high in (entropies or [True] * K)] + [[1, 0, 0]])
+    rows = np.array(
+        [[0.4, 0.3, 0.3] if high else [0.998, 0.001, 0.001] for high in (entropies or [True] * K)] + [[1, 0, 0]]
+    )
     tokens = np.where(matches, 0, 1)
     return ft.Block(rows, np.eye(3)[tokens], tokens)
 
@@ -165,7 +171,9 @@ def test_each_difference_alone_keeps_more(change, block, kept):
 
 def test_the_tail_is_put_back_although_its_window_fits():
     block = block_of([True, True, False, True])
-    kept = [ft.FlyReleased(theta=0.3, window=2, tail=tail).decide(block, tape(block, 0)) for tail in ("restored", "fits")]
+    kept = [
+        ft.FlyReleased(theta=0.3, window=2, tail=tail).decide(block, tape(block, 0)) for tail in ("restored", "fits")
+    ]
     assert kept == [2, 4]
 
 

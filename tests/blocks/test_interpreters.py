@@ -48,7 +48,9 @@ def arrays(seed=0, batch=(2, 3), K=5, V=4):
     target[..., 1, :] = [0.5, 0, 0.25, 0.25]
     draft[..., 2, :] = target[..., 2, :]
     draft[..., 3, :] = np.eye(V)[1]
-    tokens = np.where(rng.random((*batch, K)) < 0.5, target[..., :-1, :].argmax(-1), (draft.cumsum(-1) > 0.5).argmax(-1))
+    tokens = np.where(
+        rng.random((*batch, K)) < 0.5, target[..., :-1, :].argmax(-1), (draft.cumsum(-1) > 0.5).argmax(-1)
+    )
     draft = np.where(np.take_along_axis(draft, tokens[..., None], -1) > 0, draft, target[..., :-1, :])
     draft = np.where(np.take_along_axis(draft, tokens[..., None], -1) > 0, draft, np.eye(V)[tokens])
     return target, draft, tokens
@@ -109,7 +111,9 @@ def test_exact_arrays_give_the_same_laws(br):
     rng = np.random.default_rng(3)
     target, draft = rng.integers(1, 9, (4, 4, 3)), rng.integers(1, 9, (4, 3, 3))
     tokens = rng.integers(0, 3, (4, 3))
-    shares = [[[[Fraction(int(w), int(row.sum())) for w in row] for row in rows] for rows in x] for x in (target, draft)]
+    shares = [
+        [[[Fraction(int(w), int(row.sum())) for w in row] for row in rows] for rows in x] for x in (target, draft)
+    ]
     exact = ft.Block(*map(ft.exact, shares), tokens)
     rounded = ft.Block(*(np.asarray(x, dtype=float) for x in (exact.target, exact.draft)), tokens)
     for ours, theirs in zip(laws(br)(exact), laws(br)(rounded), strict=True):

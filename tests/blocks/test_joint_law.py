@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -37,7 +38,7 @@ def test_the_second_token_is_a_bonus_or_starts_a_round():
 def test_shorter_texts_are_marginals_of_longer_ones(spec):
     pair = ft.ContextTreePair.random(3, 2, 5)
     laws = [ft.joint_law(ft.block_rule(spec), pair, 3, length) for length in range(1, 6)]
-    for shorter, longer in zip(laws, laws[1:], strict=False):
+    for shorter, longer in itertools.pairwise(laws):
         np.testing.assert_allclose(longer.sum(-1), shorter, rtol=0, atol=1e-14)
     assert laws[-1].shape == (3,) * 5
     assert laws[-1].sum() == pytest.approx(1, abs=1e-14)

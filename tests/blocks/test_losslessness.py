@@ -10,7 +10,16 @@ import fly_theory as ft
 LOSSLESS = ("lossless", "block", "hierarchical", "hierarchical-naive")
 LOSSY = ("hierarchical-mincap", "hierarchical-uncapped", "hierarchical-uncapped:l=0.5")
 # V, depth of the context tree, K, tokens of text: rounds end inside the text and texts inside rounds.
-SHAPES = [(2, 3, 1, 3), (2, 4, 4, 5), (3, 2, 2, 4), (3, 3, 3, 4), (3, 2, 4, 2), (4, 2, 1, 3), (4, 2, 3, 4), (4, 3, 4, 3)]
+SHAPES = [
+    (2, 3, 1, 3),
+    (2, 4, 4, 5),
+    (3, 2, 2, 4),
+    (3, 3, 3, 4),
+    (3, 2, 4, 2),
+    (4, 2, 1, 3),
+    (4, 2, 3, 4),
+    (4, 3, 4, 3),
+]
 SMALL = [(2, 3, 2, 4), (2, 2, 4, 3), (3, 2, 2, 3), (3, 1, 3, 4)]
 
 

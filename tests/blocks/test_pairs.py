@@ -72,8 +72,16 @@ def test_a_tempered_draft_is_its_target_at_a_temperature():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: ft.MarkovPair([[0.5, 0.6], [0.5, 0.5]], ROWS, [1.0, 0.0]), DistributionError, "target row 0 sums to 1.1"),
-        (lambda: ft.MarkovPair(ROWS, [[0.5, 0.4], [0.5, 0.5]], [1.0, 0.0]), DistributionError, "draft row 0 sums to 0.9"),
+        (
+            lambda: ft.MarkovPair([[0.5, 0.6], [0.5, 0.5]], ROWS, [1.0, 0.0]),
+            DistributionError,
+            "target row 0 sums to 1.1",
+        ),
+        (
+            lambda: ft.MarkovPair(ROWS, [[0.5, 0.4], [0.5, 0.5]], [1.0, 0.0]),
+            DistributionError,
+            "draft row 0 sums to 0.9",
+        ),
         (lambda: ft.MarkovPair(ROWS, ROWS, [0.5, 0.4]), DistributionError, "start sums to 0.9"),
         (lambda: ft.MarkovPair(ROWS, ROWS, [1.0]), ShapeError, r"start has shape \(1,\); expected \(2,\)"),
         (lambda: ft.MarkovPair([*ROWS, [0.5, 0.5]], [*ROWS, [0.5, 0.5]], [1.0, 0.0]), ShapeError, r"has \(V, V\)"),

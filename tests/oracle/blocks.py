@@ -1,7 +1,7 @@
 """What block verifiers do, in Fractions, straight from their definitions. Slow on purpose: nothing here may be clever.
 
-A model is a function from a context (a tuple of tokens) to two lists of Fractions: target p and draft q. A verifier is a
-function (model, context, drafts) -> {(kept, emitted tokens): probability}; text emitted in one round is a tuple.
+A model is a function from a context (a tuple of tokens) to two lists of Fractions: target p and draft q. A verifier is
+a function (model, context, drafts) -> {(kept, emitted tokens): probability}; text emitted in one round is a tuple.
 """
 
 import itertools
@@ -108,7 +108,7 @@ def fly(model, context, drafts, theta, window):
 
 
 def fly_released(model, context, drafts, theta, window, samples=2, no_window=False):
-    """The released code at temperature 1, over all outcomes of the target's draws (its first draw is the correction)."""
+    """The released code at temperature 1, over all outcomes of the target's draws (the first is the correction)."""
     K = len(drafts)
     rows = [model(context + drafts[:i])[0] for i in range(K + 1)]
     outcomes = {}
@@ -137,7 +137,7 @@ def fly_released_greedy(model, context, drafts, theta, window, no_window=False):
 def released_mask(matches, rows, theta, window, no_window):
     """The mask as the code builds it: sliding patterns, the tail put back, the gate applied last."""
     K, accepted = len(matches), list(matches)
-    if K >= window:
+    if window <= K:
         pattern = [False] + [True] * (window - 1)
         for j in range(K - window + 1):
             accepted[j] = accepted[j] or matches[j : j + window] == pattern
