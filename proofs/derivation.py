@@ -8,6 +8,7 @@ if it holds at every token other than t, it holds between the sums less their te
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain, count
 from typing import Any, Literal
 
 import z3
@@ -172,12 +173,13 @@ class Derivation:
 
         The claim is shown for `start`, and for `step(x)` whenever it holds for x.
         """
-        any_member = [self._like(example, f"x{i}") for i, example in enumerate(at)]
+        any_member = [self._like(example) for example in at]
         self._show(f"{text}: at the start", claim(*start).term)
         self._show(f"{text}: from one step to the next", implies(claim(*any_member), claim(*step(*any_member))).term)
         self._learn("lemma", text, claim(*at).term)
 
-    def _like(self, example: Any, name: str) -> SymbolicArray:
+    def _like(self, example: Any) -> SymbolicArray:
+        name = next(n for n in (f"x_{i}" for i in count(1)) if n not in self.world.families)
         return self.function(name) if getattr(example, "per_token", False) else self.number(name)
 
     def mass(self, text: str, x: SymbolicArray) -> SymbolicArray:
@@ -255,7 +257,10 @@ class Derivation:
 
     def name(self, **quantities: SymbolicArray) -> None:
         """Give names to terms: a step is first tried on the names alone, with what is known of them."""
-        self._names = [*((name, x.term) for name, x in reversed(quantities.items())), *self._names]
+        for name, x in quantities.items():
+            taken = {*self.world.families, *self.world.definitions, *(known for known, _ in self._names)}
+            unused = next(n for n in chain([name], (f"{name}_{i}" for i in count(2))) if n not in taken)
+            self._names.insert(0, (unused, x.term))
 
     def _show(self, text: str, claim: Term) -> None:
         answer, obligation, _ = self._solve(text, claim, self.world.generic, None)

@@ -88,7 +88,7 @@ class Knowledge:
     def _over_constants(self, title: str, conclusion: Term, opaque: Sequence[tuple[str, Term]]) -> Obligation:
         seen = list(self._seen.values())
         values = [term for term in seen if z3.is_app_of(term, z3.Z3_OP_UNINTERPRETED) and not is_token(term)]
-        equations = [term for term in seen if z3.is_eq(term) and is_token(term.arg(0)) and not term.arg(0).eq(term.arg(1))]
+        equations = [term for term in seen if z3.is_eq(term) and is_token(term.arg(0))]
         hypotheses = [*self._hypotheses.values(), *axioms.congruences(values, equations)]
         generic = self._world.generic
         hidden = [(f"{name}[{_name(t)}]", at(term, [generic], [t])) for name, term in opaque for t in self._tokens]

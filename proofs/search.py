@@ -10,7 +10,7 @@ import numpy as np
 
 import fly_theory as ft
 from fly_theory.claims import Claim, MonotoneIn
-from fly_theory.errors import FlyTheoryError, ZeroResidualError
+from fly_theory.errors import ExactnessError, FlyTheoryError, UndecidableError, ZeroResidualError
 from fly_theory.parameters import parameters
 from proofs.statements import altered, statements
 from proofs.theorem import Subject
@@ -103,6 +103,8 @@ def _rows(size: int, denominator: int) -> Iterator[list[Fraction]]:
 def _first_failure(claim: Claim, rule: Any, p: Any, q: Any, looser: Any) -> int | None:
     try:
         return _first_false(claim, rule, p, q, looser)
+    except (ExactnessError, UndecidableError):  # irrational figures that cannot be compared show nothing
+        return None
     except ZeroResidualError:
         for row in range(p.shape[0]):
             try:

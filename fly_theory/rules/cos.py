@@ -83,10 +83,7 @@ class CosContrastive(Rule):
     """
 
     name: ClassVar[str] = "cos-contrastive"
-    unreadable_by: ClassVar = {
-        Interpreter.EXACT: "a fractional power of q is irrational",
-        Interpreter.SYMBOLIC: "a fractional power of q is no polynomial",
-    }
+    unreadable_by: ClassVar = {Interpreter.EXACT: "a fractional power of q is irrational"}
     mu: Number = parameter(
         Interval(0, None), "exponent of the draft in the denominator", default=0.1, strict_at=0, typical=(0, 0.1, 1)
     )

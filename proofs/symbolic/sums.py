@@ -1,8 +1,8 @@
 """Sums over the vocabulary, by linearity.
 
 `sum_over` writes the sum of a term as a combination of sums of its irreducible parts. It uses nothing but: a sum is
-linear, factors and conditions that do not depend on the token come out, a distribution sums to one, and a case
-distinction at one single token changes the sum by what it changes at that token.
+linear, factors and conditions that do not depend on the token come out, what lies off a set is the whole less what lies on it, a
+distribution sums to one, and a case distinction at one single token changes the sum by what it changes at that token.
 """
 
 from collections.abc import Iterator
@@ -57,6 +57,10 @@ def _monomials(term: Term, bound: Term) -> Iterator[tuple[Term, Factors]]:
             yield choose(condition, coefficient, number(0)), factors
         for coefficient, factors in _monomials(no, bound):
             yield choose(condition, number(0), coefficient), factors
+    elif z3.is_app_of(term, z3.Z3_OP_ITE) and value(term.arg(1)) == 0:
+        condition, zero, elsewhere = term.children()
+        yield from _monomials(elsewhere, bound)
+        yield from _negated(_monomials(choose(condition, elsewhere, zero), bound))
     else:
         yield number(1), (term,)
 

@@ -114,5 +114,8 @@ def mentions(term: Term, part: Term) -> bool:
 
 
 def at(term: Term, places: Sequence[Term], tokens: Sequence[Term]) -> Term:
-    """`term` with tokens put in the given places."""
-    return z3.substitute(term, *zip(places, tokens, strict=True)) if places else term
+    """`term` with tokens put in the given places; a token is equal to itself."""
+    if not places:
+        return term
+    trivial = [(t == t, TRUE) for t in tokens]
+    return z3.substitute(z3.substitute(term, *zip(places, tokens, strict=True)), *trivial)

@@ -39,6 +39,13 @@ def sample_match_lossless(d: Derivation) -> None:
     Subject("sample-match", _n_times),
 )
 def sample_match_ratio(d: Derivation) -> None:
+    r = any_number_of_samples(d)
+    d.lemma("a token keeps at most n p q", r.accepted <= r.rule.n * r.p * r.q)
+    d.claim(r.rule, _n_times(r.rule), r.p, r.q)
+
+
+def any_number_of_samples(d: Derivation) -> Reading:
+    """The rule for any n."""
     p, q = d.pair()
     rule = d.rule("sample-match")
     missed = (1 - p) ** rule.n
@@ -51,8 +58,7 @@ def sample_match_ratio(d: Derivation) -> None:
     )
     r = lemmas.read(d, rule, p, q)
     _others_pass_on_no_more_than_was_drafted(d, r)
-    d.lemma("a token keeps at most n p q", r.accepted <= rule.n * p * q)
-    d.claim(rule, _n_times(rule), p, q)
+    return r
 
 
 def _highest(rule: object) -> Ceiling:
@@ -68,13 +74,19 @@ def _highest(rule: object) -> Ceiling:
     Subject("threshold", _highest),
 )
 def threshold_ratio(d: Derivation) -> None:
+    r = thresholds(d)
+    factor = _highest(r.rule).factor
+    d.lemma("the factor is at least 1", factor >= 1)
+    d.lemma("a token keeps at most p q times the factor", r.accepted <= factor * r.p * r.q)
+    d.claim(r.rule, _highest(r.rule), r.p, r.q)
+
+
+def thresholds(d: Derivation) -> Reading:
+    """The rule for any two thresholds."""
     p, q = d.pair()
     r = lemmas.read(d, d.rule("threshold"), p, q)
     _others_pass_on_no_more_than_was_drafted(d, r)
-    factor = _highest(r.rule).factor
-    d.lemma("the factor is at least 1", factor >= 1)
-    d.lemma("a token keeps at most p q times the factor", r.accepted <= factor * p * q)
-    d.claim(r.rule, _highest(r.rule), p, q)
+    return r
 
 
 def one_sample(d: Derivation, r: Reading) -> None:

@@ -11,6 +11,7 @@ from fly_theory.arrays import array_namespace
 from fly_theory.claims import Induces, SupportWithin
 from proofs import lemmas
 from proofs.derivation import Derivation
+from proofs.lemmas import Reading
 from proofs.symbolic import SymbolicArray
 from proofs.theorem import Subject, theorem
 
@@ -27,19 +28,25 @@ from proofs.theorem import Subject, theorem
 def truncated_lossless(d: Derivation) -> None:
     for name in ("truncated-min-p", "truncated-eta"):
         d.begin(name)
-        p, q = d.pair()
-        rule = d.rule(name)
-        lemmas.largest_is_positive(d, p)
-        if name == "truncated-eta":
-            surprise_is_bounded(d, p)
-        law = allowed_set_has_mass(d, rule, p)
-        r = lemmas.read(d, rule, p, q)
-        lemmas.residual_is_rejection(d, r, law)
-        d.claim(rule, Induces, p, q)
-        d.claim(rule, SupportWithin, p, q)
+        r = truncated(d, name)
+        d.claim(r.rule, Induces, r.p, r.q)
+        d.claim(r.rule, SupportWithin, r.p, r.q)
 
 
-def surprise_is_bounded(d: Derivation, p: SymbolicArray) -> None:
+def truncated(d: Derivation, name: str) -> Reading:
+    """A truncated rule, whose allowed set is shown not to be empty."""
+    p, q = d.pair()
+    rule = d.rule(name)
+    lemmas.largest_is_positive(d, p)
+    if name == "truncated-eta":
+        _surprise_is_bounded(d, p)
+    law = _allowed_set_has_mass(d, rule, p)
+    r = lemmas.read(d, rule, p, q)
+    lemmas.residual_is_rejection(d, r, law)
+    return r
+
+
+def _surprise_is_bounded(d: Derivation, p: SymbolicArray) -> None:
     """-H <= log max p, so that exp(-H) <= max p."""
     xp = array_namespace(p)
     log = xp.log(xp.where(p > 0, p, xp.ones_like(p)))
@@ -48,7 +55,7 @@ def surprise_is_bounded(d: Derivation, p: SymbolicArray) -> None:
     d.lemma("exp(-H) is at most the largest probability", xp.exp(d.total(p * log)) <= p.at(most_likely))
 
 
-def allowed_set_has_mass(d: Derivation, rule: object, p: SymbolicArray) -> SymbolicArray:
+def _allowed_set_has_mass(d: Derivation, rule: object, p: SymbolicArray) -> SymbolicArray:
     """p(A) > 0, since A holds the most likely token; returns the truncated target, which is a law."""
     xp = array_namespace(p)
     allowed = rule.allowed_set(p)  # type: ignore[attr-defined]

@@ -1,0 +1,33 @@
+"""Lenience is the most accepting rule under its ceiling.
+
+Statement.  A token-level rule with out <= p/l, whatever it keeps and however it redraws, accepts at most sum min(q, p/l), which
+is what lenience accepts; and lenience has out <= p/l.
+
+Proof.  The accepted mass is part of the draft and part of what is emitted: m <= q and m <= out <= p/l.
+"""
+
+from fly_theory.arrays import array_namespace
+from fly_theory.claims import Ceiling
+from proofs import lemmas
+from proofs.derivation import Derivation
+from proofs.theorem import theorem
+from proofs.theorems.line import any_rule
+
+
+@theorem(
+    "lenience-optimal",
+    "among all rules that keep out below p/l, lenience accepts most",
+    r"\mathrm{out} \le p/\ell \;\Rightarrow\; \sum m \le \sum \min(q, p/\ell)",
+)
+def lenience_optimal(d: Derivation) -> None:
+    p, q = d.pair()
+    lenience = d.rule("lenience")
+    own = lemmas.read(d, lenience, p, q)
+    lemmas.residual_suffices(d, own)
+    d.claim(lenience, Ceiling, p, q)
+    other = any_rule(d, p, q)
+    lemmas.out_is_a_law(d, other)
+    d.suppose("the other rule keeps the same ceiling", other.out <= p / lenience.l)
+    d.sum_lemma("the other rule keeps no more of any token", other.accepted <= own.accepted)
+    kept = array_namespace(p).sum(other.accepted, axis=-1)
+    d.goal("lenience accepts at least as much", kept <= lenience.acceptance(p, q))
