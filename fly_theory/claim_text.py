@@ -3,7 +3,16 @@
 from collections.abc import Callable
 from fractions import Fraction
 
-from fly_theory.claims import Ceiling, Claim, DivergenceBound, FixedPoint, Lossless, OnTheLine, SupportWithin
+from fly_theory.claims import (
+    AcceptsMost,
+    Ceiling,
+    Claim,
+    DivergenceBound,
+    FixedPoint,
+    Lossless,
+    OnTheLine,
+    SupportWithin,
+)
 from fly_theory.divergence import DIVERGENCES
 from fly_theory.errors import InvalidInput, ParameterError, unknown_name
 
@@ -19,6 +28,7 @@ _WITHOUT_NUMBER: dict[str, Claim] = {
 }
 _WITH_NUMBER: dict[str, Callable[[Fraction, str], Claim]] = {
     "ceiling": Ceiling,
+    "accepts-most": AcceptsMost,
     **{name: lambda limit, text, name=name: DivergenceBound(name, limit, text) for name in DIVERGENCES},  # type: ignore[misc]
 }
 
@@ -26,8 +36,8 @@ _WITH_NUMBER: dict[str, Callable[[Fraction, str], Claim]] = {
 def claim_from_text(text: str) -> Claim:
     """The claim that a text names.
 
-    `lossless`; `on-the-line`; `fixed-point`; `support` (no token without target mass); `ceiling:C` (out <= C p); and
-    `NAME:LIMIT` for every divergence of `fly_theory.divergence`, e.g. `total_variation:1/10` or `kl:0.1` in nats.
+    `lossless`; `on-the-line`; `fixed-point`; `support` (no token without target mass); `ceiling:C` (out <= C p);
+    `accepts-most:C` (no rule under that ceiling accepts more); and `NAME:LIMIT` for every divergence of `fly_theory.divergence`, e.g. `total_variation:1/10` or `kl:0.1` in nats.
 
     Raises
     ------

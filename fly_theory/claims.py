@@ -52,6 +52,17 @@ class Ceiling(Claim):
 
 
 @dataclass(frozen=True)
+class AcceptsMost(Claim):
+    """Of all rules with out <= factor * p, none accepts more: the acceptance is sum min(q, factor * p)."""
+
+    factor: Number
+    formula: str = ""
+
+    def __str__(self) -> str:
+        return f"accepts most under {self.formula or self.factor} p"
+
+
+@dataclass(frozen=True)
 class OnTheLine(Claim):
     """TV(out, p) = TV(p, q) - P_rej: no rule with this rejection probability is closer to the target."""
 

@@ -10,6 +10,7 @@ import dataclasses
 
 from fly_theory import claims
 from fly_theory.errors import InvalidInput
+from fly_theory.invariants.accepts_most import AcceptsMost
 from fly_theory.invariants.answers import Answers
 from fly_theory.invariants.base import FLOAT_TOLERANCE, Case, Invariant, RuleFailure, Violation
 from fly_theory.invariants.ceiling import Ceiling
@@ -34,6 +35,7 @@ from fly_theory.invariants.tv_line import OnTheLine
 __all__ = [
     "FLOAT_TOLERANCE",
     "STRUCTURAL",
+    "AcceptsMost",
     "Answers",
     "Case",
     "Ceiling",
@@ -78,6 +80,7 @@ _OF_CLAIM: dict[type[claims.Claim], type[Invariant]] = {
     claims.Lossless: Lossless,
     claims.Induces: Induces,
     claims.Ceiling: Ceiling,
+    claims.AcceptsMost: AcceptsMost,
     claims.OnTheLine: OnTheLine,
     claims.SupportWithin: SupportWithin,
     claims.DivergenceBound: DivergenceBound,

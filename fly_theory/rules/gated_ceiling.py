@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from fly_theory import allowed_sets
 from fly_theory.arrays import Array, Number, array_namespace, constant, positive_part, scalar
-from fly_theory.claims import Ceiling, Claim, FixedPoint, MonotoneIn, OnTheLine, ReducesTo
+from fly_theory.claims import AcceptsMost, Ceiling, Claim, FixedPoint, MonotoneIn, OnTheLine, ReducesTo
 from fly_theory.parameters import Interval, parameter
 from fly_theory.rules.base import Rule, Verdict
 from fly_theory.rules.lenience import lenience_parameter, lenient_mass
@@ -268,6 +268,7 @@ class CeilingEverywhere(Rule):
     def claims(self) -> tuple[Claim, ...]:
         return (
             Ceiling(1 / self.exact("l"), "1/l"),
+            AcceptsMost(1 / self.exact("l"), "1/l"),
             OnTheLine(),
             FixedPoint(),
             ReducesTo("lossless", {"l": 1}),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fly_theory.arrays import Array, Number, array_namespace, positive_part, scalar
-from fly_theory.claims import Ceiling, Claim, FixedPoint, MonotoneIn, OnTheLine, ReducesTo
+from fly_theory.claims import AcceptsMost, Ceiling, Claim, FixedPoint, MonotoneIn, OnTheLine, ReducesTo
 from fly_theory.parameters import Interval, parameter
 from fly_theory.rules.base import Rule, Verdict
 
@@ -60,6 +60,7 @@ class Lenience(Rule):
     def claims(self) -> tuple[Claim, ...]:
         return (
             Ceiling(1 / self.exact("l"), "1/l"),
+            AcceptsMost(1 / self.exact("l"), "1/l"),
             OnTheLine(),
             FixedPoint(),
             ReducesTo("lossless", {"l": 1}),

@@ -33,6 +33,19 @@ class WrongShape(Sound):
         return Verdict(accepted[..., :1], residual)
 
 
+class SamplerCrashes(Sound):
+    def sample(self, p, q, tokens, uniforms):
+        msg = "no residual"
+        raise IndexError(msg)
+
+
+class ForgetsToRedraw(Sound):
+    """Its verdict has a residual, its sampler has none."""
+
+    def residual_after(self, p, q, tokens):
+        return p * 0
+
+
 class AcceptsMoreThanDrafted(Sound):
     def verdict(self, p, q):
         return Verdict(2 * array_namespace(p, q).minimum(p, q), positive_part(p - q))

@@ -37,6 +37,8 @@ def holds(claim, rule, p, q) -> bool:
             return np.allclose(out, law(p, q), rtol=0, atol=ATOL)
         case claims.Ceiling(factor=bound):
             return bool(np.all(out <= factor(bound, p, q) * p * (1 + 1e-9) + 1e-12))
+        case claims.AcceptsMost(factor=bound):
+            return abs(acceptance - np.minimum(q, factor(bound, p, q) * p).sum()) <= ATOL
         case claims.OnTheLine():
             return abs(tv(out, p) - (tv(p, q) - (1 - acceptance))) <= ATOL
         case claims.SupportWithin(allowed=allowed):
