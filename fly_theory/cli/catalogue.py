@@ -9,7 +9,7 @@ from typing import Any
 from fly_theory.errors import ParameterError, unknown_name
 from fly_theory.interpreters import Interpreter
 from fly_theory.parameters import Parameter, parameters
-from fly_theory.registry import Level, block_rule, rule, rule_class, rules
+from fly_theory.registry import Level, block_rule, rule, rule_class, rules, tree_rule
 
 __all__ = ["Entry", "entries", "find"]
 
@@ -101,7 +101,7 @@ class Entry:
 
 def entries() -> list[Entry]:
     """All registered rules, token level first."""
-    levels: tuple[Level, ...] = ("token", "block")
+    levels: tuple[Level, ...] = ("token", "block", "tree")
     return [Entry(name, level, rule_class(name, level=level)) for level in levels for name in rules(level=level)]
 
 
@@ -114,13 +114,14 @@ def find(spec: str) -> tuple[Entry, Any]:
         As `fly_theory.rule` does.
     """
     name, *others = spec.split(":")
-    level: Level = "block" if name in rules(level="block") else "token"
+    elsewhere: tuple[Level, ...] = ("block", "tree")
+    level: Level = next((each for each in elsewhere if name in rules(level=each)), "token")
     if not others and name not in rules():
         raise unknown_name(kind="rule", name=name, known=rules())
     if spec in rules(level=level):
         entry = Entry(spec, level, rule_class(spec, level=level))
         return entry, entry.typical()
-    found = block_rule(spec) if level == "block" else rule(spec)
+    found = {"token": rule, "block": block_rule, "tree": tree_rule}[level](spec)
     return Entry(found.spec.partition(":")[0], level, type(found)), found
 
 

@@ -46,7 +46,7 @@ def _description(entry: Entry) -> Text:
     if entry.parameters:
         lines.append("parameters: " + "; ".join(f"{p.name} in {p.domain}" for p in entry.parameters))
     lines.append(f"claims of {typical.spec}: {'; '.join(map(str, typical.claims)) or 'none'}")
-    if entry.level == "block":
-        lines.append("judges whole blocks of draft tokens")
+    if entry.level != "token":
+        lines.append({"block": "judges whole blocks of draft tokens", "tree": "judges draft trees"}[entry.level])
     summary, *details = lines
     return Text.assemble(summary, ("\n" + "\n".join(details), "dim"))

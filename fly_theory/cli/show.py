@@ -33,7 +33,7 @@ def show(
     """
     entry, rule = find(spec)
     claims = [str(claim) for claim in rule.claims]
-    example = _token_example(rule) if entry.level == "token" else _block_example(rule)
+    example = {"token": _token_example, "block": _block_example, "tree": _tree_example}[entry.level](rule)
     if as_json:
         sections = {heading.lower(): entry.sections.get(heading, "") for heading in _SECTIONS}
         print_json({"spec": rule.spec, **entry.as_json(), **sections, "claims": claims, "example": example})
@@ -98,5 +98,25 @@ def _block_example(rule: Any) -> dict[str, Any]:
     }
 
 
+def _tree_example(rule: Any) -> dict[str, Any]:
+    """Two candidates for one position, drawn as the rule wants them, beside the most that any lossless rule accepts."""
+    from fly_theory.trees import optimal_acceptance, position_law
+
+    (p, q), drawing = example_pair("golden").arrays(), rule.drawings[0]
+    law = position_law(rule, p, q, 2, drawing=drawing)
+    return {
+        "p": p,
+        "q": q,
+        "candidates": 2,
+        "drawn": drawing,
+        "acceptance": law.acceptance,
+        "optimum": optimal_acceptance(p, q, 2, drawing=drawing),
+        "out": law.induced,
+        "TV(out, p)": total_variation(p, law.induced),
+    }
+
+
 def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
     return f"({', '.join(map(number, value))})" if np.ndim(value) else number(value)

@@ -1,13 +1,16 @@
 """Draft trees and the rules that verify them: several candidates a position, judged at once."""
 
 from fly_theory.trees.base import TreeLaw, TreeRule, Verdicts, Walk, expected_kept
+from fly_theory.trees.builders import Drafted, branching, chain, expand, merge, stack
 from fly_theory.trees.laws import PositionLaw, TreeLengths, expected_lengths, joint_law, position_law
+from fly_theory.trees.limits import optimal_acceptance, transport_acceptance
 from fly_theory.trees.siblingwise import Siblingwise, siblingwise
 from fly_theory.trees.tree import DRAWINGS, DraftTree, Drawing, Siblings
 
 __all__ = [
     "DRAWINGS",
     "DraftTree",
+    "Drafted",
     "Drawing",
     "PositionLaw",
     "Siblings",
@@ -17,9 +20,16 @@ __all__ = [
     "TreeRule",
     "Verdicts",
     "Walk",
+    "branching",
+    "chain",
+    "expand",
     "expected_kept",
     "expected_lengths",
     "joint_law",
+    "merge",
+    "optimal_acceptance",
     "position_law",
     "siblingwise",
+    "stack",
+    "transport_acceptance",
 ]

@@ -17,6 +17,9 @@ from fly_theory.trees.tree import DRAWINGS, DraftTree, Drawing, Siblings
 __all__ = ["TreeLaw", "TreeRule", "Verdicts", "Walk", "expected_kept"]
 
 
+NO_SYMBOLIC_TREES = {Interpreter.SYMBOLIC: "a drafted tree has token ids, and symbols have none"}
+
+
 class TreeLaw(NamedTuple):
     """What a rule does with one drafted tree.
 
@@ -38,8 +41,8 @@ class TreeRule(Parametrised):
     """
 
     name: ClassVar[str]
-    unreadable_by: ClassVar[Mapping[Interpreter, str]] = {}
-    # The trees that the rule is made for; others are refused.
+    unreadable_by: ClassVar[Mapping[Interpreter, str]] = NO_SYMBOLIC_TREES
+    # The trees that the rule is made for, the usual ones first; others are refused.
     drawings: ClassVar[tuple[Drawing, ...]] = DRAWINGS
 
     def law(self, tree: DraftTree) -> TreeLaw:

@@ -3,25 +3,24 @@
 Float rows give float laws, exact rows exact ones.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from fly_theory.arrays import Array, array_namespace, constant, device, take
+from fly_theory.arrays import Array, array_namespace, device
 from fly_theory.distributions import as_pair, trusted_inputs
 from fly_theory.errors import InvalidInput, ShapeError, ZeroResidualError
 from fly_theory.joint_law import chained, cut
 from fly_theory.pairs import Contexts, Pair
 from fly_theory.trees.base import TreeLaw, TreeRule
-from fly_theory.trees.tree import DraftTree, Drawing, Parents, check_drawing, next_sibling
+from fly_theory.trees.enumeration import all_trees, assignments, check_enumerable, drafted_weights, table_size
+from fly_theory.trees.tree import DraftTree, Drawing, Parents
 
 __all__ = ["PositionLaw", "TreeLengths", "expected_lengths", "joint_law", "position_law"]
 
-# Largest table held at once (a gigabyte or two in float64); contexts are taken in batches of about the smaller number.
-_AT_ONCE, _BATCH = 2**24, 2**20
+# Contexts are enumerated in batches of about this many probabilities.
+_BATCH = 2**20
 # Probabilities below this are rounding.
 _ROUNDING = {"float64": 1e-12, "float32": 1e-5, "rational": 0}
 
@@ -68,7 +67,7 @@ def position_law(rule: TreeRule, p: Array, q: Array, drafts: int, *, drawing: Dr
     Raises
     ------
     InvalidInput
-        For drafts < 1, a drawing that the rule or q does not allow, or more than 2^24 probabilities to enumerate.
+        For drafts < 1, a drawing that the rule or q does not allow, or too many trees to enumerate.
     ZeroResidualError
         When the rule rejects all candidates with positive probability where it has no token to emit.
     """
@@ -83,8 +82,8 @@ def position_law(rule: TreeRule, p: Array, q: Array, drafts: int, *, drawing: Dr
     rows = xp.broadcast_to(p[None, :], (drafts + 1, vocabulary))
     laws = xp.broadcast_to(q[None, :], (drafts + 1, vocabulary))
     with trusted_inputs():
-        tree = _trees(rows, laws, parents, drawing)
-        law, weights = rule.law(tree), _weights(tree)
+        tree = all_trees(rows, laws, parents, drawing)
+        law, weights = rule.law(tree), drafted_weights(tree)
     mass = weights[:, None] * law.stops
     _check_residuals(rule, mass, law)
     redrawn = xp.sum(mass[:, 0, None] * law.next_token[0], axis=0)
@@ -106,7 +105,7 @@ def joint_law(rule: TreeRule, pair: Pair, parents: Sequence[int], length: int, *
     _check(rule, parents, pair.vocabulary, drawing)
 
     def one_round(contexts: Contexts) -> dict[int, Array]:
-        xp, size = array_namespace(pair.target), max(1, _BATCH // _table(parents, pair.vocabulary))
+        xp, size = array_namespace(pair.target), max(1, _BATCH // table_size(parents, pair.vocabulary))
         batches = [contexts[i : i + size] for i in range(0, len(contexts), size)]
         parts = [_emitted(rule, pair, batch, parents, drawing, length) for batch in batches]
         return {count: xp.concat([part[count] for part in parts], axis=0) for count in parts[0]}
@@ -125,7 +124,7 @@ def expected_lengths(rule: TreeRule, pair: Pair, parents: Sequence[int], *, draw
     parents = tuple(parents)
     _check(rule, parents, pair.vocabulary, drawing)
     xp, start = array_namespace(pair.target), np.flatnonzero(np.asarray(pair.initial > 0))
-    tree, law, mass = _round(rule, pair, start, parents, drawing)
+    tree, _, mass = _round(rule, pair, start, parents, drawing)
     initial = xp.take(pair.initial, xp.asarray(start, device=device(pair.target)), axis=0)
     stops = xp.sum(initial[:, None] * xp.sum(mass, axis=1), axis=0)
     by_depth = [
@@ -142,13 +141,13 @@ def _round(
     rule: TreeRule, pair: Pair, contexts: Contexts, parents: Parents, drawing: Drawing
 ) -> tuple[DraftTree, TreeLaw, Array]:
     """All trees from each of B contexts (batch axes (B, V^N)), what the rule does, and the mass of tree and node."""
-    tokens, at = _assignments(len(parents), pair.vocabulary), [np.broadcast_to(contexts[:, None], (len(contexts), 1))]
+    tokens, at = assignments(len(parents), pair.vocabulary), [np.broadcast_to(contexts[:, None], (len(contexts), 1))]
     for node, parent in enumerate(parents, start=1):
         at.append(pair.successor[at[parent], tokens[:, node - 1]])
     along = np.stack(np.broadcast_arrays(*at), axis=-1)
     with trusted_inputs():
-        tree = _trees(_rows(pair.target, along), _rows(pair.draft, along), parents, drawing)
-        law, weights = rule.law(tree), _weights(tree)
+        tree = all_trees(_rows(pair.target, along), _rows(pair.draft, along), parents, drawing)
+        law, weights = rule.law(tree), drafted_weights(tree)
     mass = weights[..., None] * law.stops
     _check_residuals(rule, mass, law)
     return tree, law, mass
@@ -164,40 +163,6 @@ def _emitted(
         texts = _along(mass[..., node, None] * law.next_token[node], tree.path(node), tree.nodes, pair.vocabulary)
         laws[depth + 1] = laws.get(depth + 1, 0) + texts
     return cut(laws, length, pair.vocabulary)
-
-
-def _assignments(nodes: int, vocabulary: int) -> npt.NDArray[np.int64]:
-    """All V^N ways to give N nodes a token, in lexicographic order."""
-    return np.indices((vocabulary,) * nodes).reshape(nodes, -1).T
-
-
-def _trees(target: Array, draft: Array, parents: Parents, drawing: Drawing) -> DraftTree:
-    """The trees with all assignments of tokens, one of the last batch axis each."""
-    tokens = _assignments(len(parents), target.shape[-1])
-    return DraftTree(
-        target, draft, array_namespace(target).asarray(tokens, device=device(target)), parents, drawing=drawing
-    )
-
-
-def _weights(tree: DraftTree) -> Array:
-    """Probability (...,) that the drafter drafts these tokens.
-
-    Raises
-    ------
-    InvalidInput
-        When more siblings are to be drawn without replacement than tokens have mass.
-    """
-    xp = array_namespace(tree.target)
-    weights = xp.ones_like(tree.target[..., 0, 0])
-    for node, children in enumerate(tree.children):
-        earlier: tuple[Array, ...] = ()
-        for child in children:
-            weights = weights * take(next_sibling(tree.draft[..., node, :], earlier, tree.drawing), tree.token(child))
-            earlier = (*earlier, tree.token(child))
-    if bool(xp.any(xp.sum(weights, axis=-1) < constant(0.5, weights))):
-        msg = f"siblings drawn {tree.drawing}: a draft row has mass on fewer tokens than there are siblings"
-        raise InvalidInput(msg)
-    return weights
 
 
 def _along(mass: Array, path: tuple[int, ...], nodes: int, vocabulary: int) -> Array:
@@ -217,31 +182,11 @@ def _rows(table: Array, index: Contexts) -> Array:
 # -- checks ------------------------------------------------------------------------------------------------------------
 
 
-def _table(parents: Parents, vocabulary: int) -> int:
-    """Numbers held for all trees of one context: a few rows a node."""
-    return int(vocabulary ** (len(parents) + 1)) * (len(parents) + 1)
-
-
 def _check(rule: Any, parents: Parents, vocabulary: int, drawing: Any) -> None:
     if not isinstance(rule, TreeRule):
         msg = f"rule={rule!r} is no tree rule; write ft.tree_rule(SPEC)"
         raise InvalidInput(msg)
-    check_drawing(drawing)
-    if not parents:
-        msg = "no drafted token: give at least one candidate"
-        raise InvalidInput(msg)
-    if drawing != "with-replacement":
-        most = max(parents.count(parent) for parent in parents)
-        if most > vocabulary:
-            msg = f"{most} siblings of V={vocabulary} tokens cannot all differ; draw them with replacement, or fewer"
-            raise InvalidInput(msg)
-    if _table(parents, vocabulary) > _AT_ONCE:
-        msg = (
-            f"V={vocabulary} and {len(parents)} drafted tokens: the drafted trees have about "
-            f"10^{math.log10(_table(parents, vocabulary)):.0f} probabilities, more than the {_AT_ONCE:.1e} that are "
-            "enumerated; use simulators.simulate for this size"
-        )
-        raise InvalidInput(msg)
+    check_enumerable(parents, vocabulary, drawing)
 
 
 def _check_residuals(rule: TreeRule, mass: Array, law: TreeLaw) -> None:

@@ -80,7 +80,7 @@ class Siblingwise(Walk):
 
     @property
     def unreadable(self) -> Mapping[Interpreter, str]:
-        return self.rule.unreadable
+        return {**self.rule.unreadable, **self.unreadable_by}
 
 
 def siblingwise(rule: Any) -> Siblingwise:

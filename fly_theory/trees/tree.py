@@ -192,7 +192,7 @@ def _check_parents(parents: Parents) -> None:
         raise ShapeError(msg)
     for node, parent in enumerate(parents, start=1):
         if not 0 <= parent < node:
-            msg = f"parents give node {node} the parent {parent}; parents come before their children, allowed are 0..{node - 1}"
+            msg = f"parents give node {node} the parent {parent}; parents come first, so allowed are 0..{node - 1}"
             raise InvalidInput(msg)
 
 
@@ -204,7 +204,10 @@ def _batch(target: Array, draft: Array | None, tokens: Array, present: Array | N
     expected = {"target": rows, "draft": rows, "tokens": (nodes,), "present": (nodes,)}
     for name, shape in shapes.items():
         if shape[-len(expected[name]) :] != expected[name]:
-            msg = f"{text} do not fit {nodes} parents; expected target and draft (..., N+1, V), tokens and present (..., N)"
+            msg = (
+                f"{text} do not fit {nodes} parents; "
+                "expected target and draft (..., N+1, V), tokens and present (..., N)"
+            )
             raise ShapeError(msg)
     try:
         return np.broadcast_shapes(*(shape[: -len(expected[name])] for name, shape in shapes.items()))
