@@ -15,7 +15,7 @@ from fly_theory.distributions import as_distribution, as_pair, softmax
 from fly_theory.errors import InvalidInput, MissingExtra
 from fly_theory.example_pairs import example_pair
 
-__all__ = ["DraftList", "ExampleName", "Pair", "TargetList", "pair_of", "pair_of_trace"]
+__all__ = ["DraftList", "ExampleName", "Pair", "TargetList", "pair_of", "pair_of_trace", "readable"]
 
 TRACE_READERS = "fly_theory.trace_readers"
 
@@ -115,7 +115,7 @@ def pair_of_trace(folder: Path, block: int, position: int, temperature: float) -
     name = f"block {block}, position {position} of {folder} (sha256 {trace.sha256}) at temperature {temperature:g}"
     if trace.manifest["tokenizer"] is None:
         return Pair(name, p, q)
-    return Pair(name, p, q, lambda token: _readable(trace.decode([token]), token))
+    return Pair(name, p, q, lambda token: readable(trace.decode([token]), token))
 
 
 def _law(logits: Array, temperature: float) -> Array:
@@ -133,7 +133,7 @@ def _open(folder: Path) -> Trace:
     return found
 
 
-def _readable(text: str, token: int) -> str:
+def readable(text: str, token: int) -> str:
     """A token's text with its spaces and control characters visible, cut to a width that fits an axis."""
     if "\ufffd" in text or not text:
         return f"#{token}"
