@@ -22,9 +22,10 @@ class FlyCeiling(Fly):
     Guarantee
     ---------
     Those of `fly`, and for each token given the text before it out(x) <= p(x) / min(floor, max p). Proof: every
-    emitted token is an argmax or has p(x) >= floor, so p(x) >= min(floor, max p), and out(x) <= 1. A text of L tokens
-    has at most
-    max(1/floor, V)^L times its probability under the target. A floor above 1/2 is strict.
+    emitted token is an argmax or has p(x) >= floor, so p(x) >= min(floor, max p), and out(x) <= 1.
+
+    So a text of L tokens has at most max(1/floor, V)^L times its probability under the target. A floor above 1/2 is
+    strict.
 
     Reference
     ---------
