@@ -15,12 +15,13 @@ import z3
 
 from fly_theory.claims import Claim
 from fly_theory.errors import InvalidInput
+from fly_theory.parameters import parameters
 from fly_theory.registry import rule_class
 from proofs import multipliers
 from proofs.knowledge import Knowledge
 from proofs.obligation import Answer, Obligation, rational
-from proofs.statements import statements
-from proofs.subjects import with_symbols
+from proofs.statements import altered, statements
+from proofs.subjects import domain, with_symbols
 from proofs.symbolic import SymbolicArray, World, terms
 from proofs.symbolic.array import elementwise
 from proofs.symbolic.sums import sum_over
@@ -62,10 +63,10 @@ class Derivation:
         self._knowledge = Knowledge(self.world)
         self._names: list[tuple[str, Term]] = []
 
-    def begin(self, part: str) -> None:
+    def begin(self, part: str, **settings: Any) -> None:
         """Start afresh with new symbols and nothing known: a theorem about several rules has a part for each."""
         self.finish()
-        self._start(part)
+        self._start(" ".join([part, *(f"{name}={value}" for name, value in settings.items())]))
 
     def finish(self) -> None:
         """Show, with all that is known, that nothing was divided by zero."""
@@ -83,6 +84,16 @@ class Derivation:
         for text, bound in bounds:
             self.suppose(text, bound)
         return rule
+
+    def moved(self, rule: Any, parameter: str, *, looser: Literal["smaller", "larger"]) -> Any:
+        """The same rule with a parameter moved in its looser direction, to any other value of its domain."""
+        (declared,) = (p for p in parameters(type(rule)) if p.name == parameter)
+        value = self.number(f"looser_{parameter}")
+        present = getattr(rule, parameter)
+        self.suppose(f"{parameter} gets {looser}", value <= present if looser == "smaller" else value >= present)
+        for text, bound in domain(declared, value):
+            self.suppose(text, bound)
+        return altered(rule, **{parameter: value})
 
     # -- symbols -------------------------------------------------------------------------------------------------------
 

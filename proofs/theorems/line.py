@@ -91,7 +91,7 @@ def on_the_line(d: Derivation) -> None:
 def readings_on_the_line(d: Derivation) -> Iterator[Reading]:
     """A part of the proof for each rule."""
     for name, settings in ON_THE_LINE:
-        d.begin(" ".join([name, *settings.values()]))
+        d.begin(name, **settings)
         p, q = d.pair()
         rule = d.rule(name, **settings)
         r = lemmas.read(d, rule, p, q)
