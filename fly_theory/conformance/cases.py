@@ -34,6 +34,7 @@ class Case:
     eos : the token that ends a text
     candidates : fixed paths of K tokens that are handed over together, instead of one path drawn from `drawn`
     rounding : how far in TV the law may be off because the numbers given here are rounded
+    drafted_goal : whether the goal depends on what was drafted, so that K = 0 has another one
     """
 
     given: Law
@@ -46,6 +47,7 @@ class Case:
     eos: int | None = None
     candidates: tuple[Text, ...] | None = None
     rounding: Fraction = Fraction(0)
+    drafted_goal: bool = False
 
     def drafts(self) -> Iterator[tuple[Fraction, Drafts]]:
         """The drafts that can occur, each with its probability."""

@@ -6,6 +6,7 @@ verifier is run again from the start for each branch, along a script of the bran
 
 import functools
 import math
+import operator
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ __all__ = ["Branch", "Draws", "Leaf", "Opaque", "Uniform", "explore", "read_weig
 
 T = TypeVar("T")
 _MOST_CELLS = 64
-_MOST_LEAVES = 20_000
+_MOST_LEAVES = 4096
 
 
 class Opaque(BaseException):
@@ -187,6 +188,21 @@ def _of_number(operate: Callable[["Uniform", Any], Any]) -> Callable[["Uniform",
     return operation
 
 
+def _of_itself(compare: Callable[["Uniform", Any], Any]) -> Callable[["Uniform", Any], Any]:
+    """Compare multiples of one uniform by their difference; numpy compares what it looks up with itself."""
+
+    @functools.wraps(compare)
+    def comparison(self: "Uniform", other: Any) -> Any:
+        if not (isinstance(other, Uniform) and self._index == other._index):
+            return compare(self, other)
+        scale, offset = self._scale - other._scale, self._offset - other._offset
+        if scale:
+            return compare(Uniform(self._draws, self._index, scale, offset), 0)
+        return getattr(operator, compare.__name__)(offset, 0)
+
+    return comparison
+
+
 class Uniform:
     """scale * u + offset for an unknown u: ordinary arithmetic with numbers, comparisons with numbers, integer part.
 
@@ -237,18 +253,22 @@ class Uniform:
     def __pos__(self) -> Any:
         return self
 
+    @_of_itself
     @_of_number
     def __lt__(self, number: Any) -> bool:
         return self._below(number, inclusive=False)
 
+    @_of_itself
     @_of_number
     def __le__(self, number: Any) -> bool:
         return self._below(number, inclusive=True)
 
+    @_of_itself
     @_of_number
     def __gt__(self, number: Any) -> bool:
         return number == number and not self._below(number, inclusive=True)
 
+    @_of_itself
     @_of_number
     def __ge__(self, number: Any) -> bool:
         return number == number and not self._below(number, inclusive=False)

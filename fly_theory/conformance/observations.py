@@ -1,6 +1,5 @@
 """Everything that is tried on one verifier, whatever way its laws are found."""
 
-import functools
 import itertools
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,13 +34,15 @@ _WANTED = {
 class Observations:
     """What was seen of one verifier.
 
-    emitted : its law on every case, as given and changed
-    changes : results on experiments that were changed in ways that must not matter
+    emitted : its law on every case
+    changed : its law on experiments that were changed in ways that must not matter
+    changes : what these changes say
     informing : results that decide nothing
     left_out : number of cases that there was no time for
     """
 
     emitted: list[Emitted] = field(default_factory=list)
+    changed: list[Emitted] = field(default_factory=list)
     changes: list[Result] = field(default_factory=list)
     informing: list[Result] = field(default_factory=list)
     left_out: int = 0
@@ -61,50 +62,52 @@ def observe(judge: Judge, cases: list[Case], suite: Suite, deadline: float) -> O
             seen.left_out += 1
         else:
             seen.emitted.append(judge.law(case))
-    seen.changes.extend(_Changes(judge, suite.plain, seen.emitted).results())
+    original = next((emitted for emitted in seen.emitted if emitted.case is suite.plain), None)
+    seen.changes.extend(_Changes(judge, original or judge.law(suite.plain), seen.changed).results())
     seen.informing.extend(_probes(judge, suite))
     return seen
 
 
 @dataclass
 class _Changes:
-    """The metamorphic checks on one case; the laws they find are added to `emitted`."""
+    """The metamorphic checks on one case; the laws they find are added to `found`."""
 
     judge: Judge
-    plain: Case
-    emitted: list[Emitted]
+    original: Emitted
+    found: list[Emitted]
 
     def results(self) -> Iterator[Result]:
         """One result a check."""
-        plain, name = self.plain, "K = 0 agrees with K > 0"
-        try:
-            yield self._follows(name, metamorphic.undrafted(plain), prefix_law(self._original.law, 1))
-        except (CallFailed, NotExact) as failed:
-            yield Result(name, "not applicable", detail=f"with nothing drafted, it {failed}")
-        yield self._follows("padded vocabulary", metamorphic.widened(plain, _EXTRA_IDS), self._original.law)
+        plain = self.original.case
+        yield self._without_drafts()
+        yield self._follows("padded vocabulary", metamorphic.widened(plain, _EXTRA_IDS), self.original.law)
         if self._one_width:
-            expected = metamorphic.renamed(self._original.law, plain.vocabulary)
+            expected = metamorphic.renamed(self.original.law, plain.vocabulary)
             yield self._follows("renamed ids", metamorphic.reversed_ids(plain), expected)
         if plain.candidates is not None:
             name = "repeated candidate"
-            yield worst_of(self._follows(name, case, self._original.law) for case in metamorphic.repeated(plain))
+            yield worst_of(self._follows(name, case, self.original.law) for case in metamorphic.repeated(plain))
         if hasattr(self.judge.verifier, "batch"):
             yield worst_of(self._batches())
 
-    @functools.cached_property
-    def _original(self) -> Emitted:
-        known = next((emitted for emitted in self.emitted if emitted.case is self.plain), None)
-        return known or self.judge.law(self.plain)
+    def _without_drafts(self) -> Result:
+        name = "K = 0 agrees with K > 0"
+        if self.original.case.drafted_goal:
+            return Result(name, "not applicable", detail="the goal depends on the draft")
+        try:
+            return self._follows(name, metamorphic.undrafted(self.original.case), prefix_law(self.original.law, 1))
+        except (CallFailed, NotExact) as failed:
+            return Result(name, "not applicable", detail=f"with nothing drafted, it {failed}")
 
     @property
     def _one_width(self) -> bool:
-        return len(self.plain.told(())) == self.plain.vocabulary
+        return len(self.original.case.told(())) == self.original.case.vocabulary
 
     def _follows(self, name: str, changed: Case, expected: Mapping[Text, Any], judge: Judge | None = None) -> Result:
         found = (judge or self.judge).law(changed)
-        self.emitted.append(found)
+        self.found.append(found)
         off = distance(found.law, expected)
-        if off <= found.radius + self._original.radius:
+        if off <= found.radius + self.original.radius:
             return Result(name, "held", 1)
         witness = Witness(
             changed.shown(), "out after the change", readable(found.law, changed), readable(expected, changed)
@@ -113,7 +116,7 @@ class _Changes:
 
     def _batches(self) -> Iterator[Result]:
         """The first tokens of two requests in one batch, in either order: as if each were alone."""
-        first = replace(self.plain, positions=1)
+        first = replace(self.original.case, positions=1)
         second = metamorphic.reversed_ids(first) if self._one_width else first
         alone = [self.judge.law(case) for case in (first, second)]
         batch: Any = self.judge.verifier

@@ -16,7 +16,7 @@ class Rates:
 
     case : what they were found on
     own : the verifier's, give or take `radius`
-    ratio_rule : sum min(p, q), the most that any lossless verifier can keep
+    ratio_rule : sum min(p, q), the most that any lossless verifier can keep; without eos, which no bonus follows
     sampled_match : sum p q, what equality with a target sample keeps
     greedy_match : p(argmax q^), the same for a draft that is an argmax
     """
@@ -51,7 +51,7 @@ def rates(emitted: Emitted) -> Rates | None:
         return None
     p, q, told = case.goal(()), case.drawn(()), case.told(())
     kind = type(emitted.tokens_per_call)
-    pairs = list(zip(p, q, strict=False))
+    pairs = [pair for token, pair in enumerate(zip(p, q, strict=False)) if token != case.eos]
     return Rates(
         case,
         emitted.tokens_per_call - 1,

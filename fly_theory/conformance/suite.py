@@ -140,35 +140,36 @@ def _case(
     given: Law, rows: Law, vocabulary: int, setting: Setting, tables: dict[str, Table], rounding: Fraction
 ) -> Callable[[int, int], Case]:
     """A maker of cases of given draft length and positions, from the target and draft rows of one pair."""
-    told = tables.get("told") or (rows if setting.told is None else _mapped(setting.told, rows, "told"))
-    drawn = tables.get("drafter") or (rows if setting.drafter is None else _drawn_by(setting.drafter, told))
-    goal = given
+    told: Law | None = tables.get("told")
+    drawn: Law | None = tables.get("drafter")
+    goal, drafted_goal = given, False
+    if told is None:
+        told = rows
+        if setting.told is not None:
+            told, inexact = _computed(setting.told, "told", rows, normalised=False)
+            rounding = max(rounding, inexact)
+    if drawn is None:
+        drawn = rows if setting.drafter is None else _drawn_by(setting.drafter, told)
     if setting.goal is not None:
-        goal = _goal(setting.goal, given, told)
-    for function, arguments in ((setting.told, (rows,)), (setting.goal, (given, told))):
-        if callable(function) and any(
-            isinstance(value, float) for value in function(*(_array(law(())) for law in arguments))
-        ):
-            rounding = max(rounding, ROUNDING)
+        goal, inexact = _computed(setting.goal, "goal", given, told)
+        rounding = max(rounding, inexact)
+        drafted_goal = goal(()) != _computed(setting.goal, "goal", given, given)[0](())
 
     def case(draft_length: int, positions: int) -> Case:
-        return Case(
-            given, told, drawn, goal, vocabulary, draft_length, positions, setting.eos, setting.candidates, rounding
-        )
+        sizes = (vocabulary, draft_length, positions)
+        return Case(given, told, drawn, goal, *sizes, setting.eos, setting.candidates, rounding, drafted_goal)
 
     return case
 
 
-def _mapped(function: Callable[[Any], Any], rows: Law, name: str) -> Law:
-    return functools.cache(
-        lambda text: read_row(list(function(_array(rows(text)))), f"what {name} returns", normalised=False)
-    )
+def _computed(function: Any, name: str, *laws: Law, normalised: bool = True) -> tuple[Law, Fraction]:
+    """The law whose rows a function makes from those of other laws, and the rounding that its numbers bring."""
 
+    def row(text: Text) -> list[Any]:
+        return list(function(*(_array(law(text)) for law in laws)))
 
-def _goal(function: Goal, given: Law, told: Law) -> Law:
-    return functools.cache(
-        lambda text: read_row(list(function(_array(given(text)), _array(told(text)))), "what goal returns")
-    )
+    rounding = ROUNDING if any(isinstance(value, float) for value in row(())) else Fraction(0)
+    return functools.cache(lambda text: read_row(row(text), f"what {name} returns", normalised=normalised)), rounding
 
 
 def _drawn_by(drafter: Callable[[Any, Any], Any], rows: Law) -> Law:

@@ -9,7 +9,7 @@ from typing import Any
 from fly_theory.arrays import as_fraction
 from fly_theory.claims import Ceiling, Claim, Lossless
 from fly_theory.conformance.cases import Case
-from fly_theory.conformance.emitted import readable, surely
+from fly_theory.conformance.emitted import Emitted, readable, surely
 from fly_theory.conformance.guard import CallFailed
 from fly_theory.conformance.observations import Observations
 from fly_theory.conformance.rates import Rates, mean_rates, rates
@@ -48,8 +48,10 @@ def summarise(
     subject: str, seen: Observations, claims: Sequence[Claim], settings: Mapping[str, Any], *, enough: bool = True
 ) -> Report:
     """The report on a verifier that ran; `enough` says whether there was time to see as much as was asked for."""
-    lossless = _lossless(seen, asked=Lossless() in claims, enough=enough)
-    ratio = max((emitted.ratio for emitted in seen.emitted), key=_by_least)
+    # Changed experiments count where those given show nothing.
+    judged = seen.emitted if any(emitted.differs for emitted in seen.emitted) else [*seen.emitted, *seen.changed]
+    lossless = _lossless(judged, seen.left_out, asked=Lossless() in claims, enough=enough)
+    ratio = max((emitted.ratio for emitted in judged), key=_by_least)
     kept = list(filter(None, map(rates, seen.emitted)))
     slower = next((each for each in kept if each.missed > 0), None)
     return Report(
@@ -57,13 +59,13 @@ def summarise(
         _verdict(lossless, slower),
         (
             lossless,
-            *(_ceiling(claim, ratio, len(seen.emitted)) for claim in claims if isinstance(claim, Ceiling)),
+            *(_ceiling(claim, ratio, len(judged)) for claim in claims if isinstance(claim, Ceiling)),
             *(replace(result, asked=lossless.asked) for result in seen.changes),
-            _support(seen),
+            _support(judged),
             *([_speed(kept, slower)] if kept else []),
             *seen.informing,
         ),
-        tv=max((emitted.tv for emitted in seen.emitted), key=_by_least),
+        tv=max((emitted.tv for emitted in judged), key=_by_least),
         max_ratio=ratio,
         measures=mean_rates(kept),
         settings=settings,
@@ -82,16 +84,16 @@ def _verdict(lossless: Result, slower: Rates | None) -> VerdictName:
     return "lossless but slower" if slower is not None else "lossless"
 
 
-def _lossless(seen: Observations, *, asked: bool, enough: bool) -> Result:
-    wrong = next((emitted for emitted in seen.emitted if emitted.differs), None)
+def _lossless(judged: Sequence[Emitted], left_out: int, *, asked: bool, enough: bool) -> Result:
+    wrong = next((emitted for emitted in judged if emitted.differs), None)
     if wrong is None:
-        detail = f"{seen.left_out} cases left out for lack of time" if seen.left_out else ""
-        return Result("lossless", "held" if enough else "undecided", len(seen.emitted), detail=detail, asked=asked)
+        detail = f"{left_out} cases left out for lack of time" if left_out else ""
+        return Result("lossless", "held" if enough else "undecided", len(judged), detail=detail, asked=asked)
     case = wrong.case
     got, expected = readable(wrong.law, case), readable(case.goal_law, case)
     witness = Witness(case.shown(), "out", got, expected, test=_as_test(case))
     detail = f"TV {show(wrong.tv)} in the smallest case"
-    return Result("lossless", "refuted", len(seen.emitted), witness, detail, asked)
+    return Result("lossless", "refuted", len(judged), witness, detail, asked)
 
 
 def _ceiling(claim: Ceiling, ratio: Any, cases: int) -> Result:
@@ -100,9 +102,9 @@ def _ceiling(claim: Ceiling, ratio: Any, cases: int) -> Result:
     return Result(str(claim), "refuted" if broken else "held", cases, detail=f"largest out/p {show(ratio)}")
 
 
-def _support(seen: Observations) -> Result:
-    name, cases = "support within the target", len(seen.emitted)
-    leaking = next((emitted for emitted in seen.emitted if surely(emitted.ratio) == math.inf), None)
+def _support(judged: Sequence[Emitted]) -> Result:
+    name, cases = "support within the target", len(judged)
+    leaking = next((emitted for emitted in judged if surely(emitted.ratio) == math.inf), None)
     if leaking is None:
         return Result(name, "held", cases, asked=False)
     outside = {text: mass for text, mass in leaking.law.items() if text not in leaking.case.goal_law}
