@@ -1,0 +1,85 @@
+"""`fly-theory replay`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+from fly_theory.cli.options import AsJson
+from fly_theory.cli.output import display, print_json
+from gpu.settings import Device
+
+
+def replay(
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="Trace folder, as `capture` writes it.")],
+    specs: Annotated[list[str], typer.Argument(metavar="RULE...", help="SPECs of token-level rules.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for report.html, results.json and results.parquet; new or empty.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over earlier results in --out.")] = False,
+    temperature: Annotated[
+        float | None, typer.Option(help="Of both models; by default the one the draft tokens were drawn at.")
+    ] = None,
+    top_k: Annotated[int | None, typer.Option(help="Warper of both models: the k most probable tokens.")] = None,
+    top_p: Annotated[
+        float | None, typer.Option(help="Warper of both: the most probable tokens up to this mass.")
+    ] = None,
+    min_p: Annotated[float | None, typer.Option(help="Warper of both: tokens with p >= min_p max p.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Warper of both: tokens with p >= epsilon.")] = None,
+    eta: Annotated[
+        float | None, typer.Option(help="Warper of both: tokens with p >= min(eta, sqrt(eta) exp(-entropy)).")
+    ] = None,
+    dtype: Annotated[Literal["float32", "float64"], typer.Option(help="Of all arithmetic.")] = "float32",
+    device: Annotated[Device, typer.Option(help="auto is cuda where there is one.")] = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Evaluate verification rules on every captured row of a trace.
+
+    Block efficiency needs draft tokens drawn from the replayed draft law; at another temperature, or with warpers, it
+    is left out and the notes say why.
+
+    Examples:
+
+      fly-theory replay trace lossless lenience:l=0.5 cos:w=0.5 --out results
+
+      fly-theory replay trace lossless min-p:base=0.1 --temperature 0.7 --top-p 0.9 --json
+    """
+    import gpu
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("blocks"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(file=sys.stderr)) as bar:
+        task = bar.add_task("replaying", total=None)
+        result = gpu.replay(
+            trace,
+            specs,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            epsilon=epsilon,
+            eta=eta,
+            dtype=dtype,
+            device=device,
+            out=out,
+            overwrite=force,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    if as_json:
+        print_json(result.to_json())
+        return
+    from gpu.replaying.files import JSON, PARQUET, REPORT
+    from gpu.replaying.table import summary
+
+    display(*summary(result, width=Console().width if sys.stdout.isatty() else None))
+    if out is not None:
+        display(f"\nreport: {out / REPORT}\nresults: {out / JSON}, {out / PARQUET}")

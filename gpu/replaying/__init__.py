@@ -1,0 +1,6 @@
+"""Replay: rules on captured rows. Rows give measures, measures tallies, tallies a result, a result a report."""
+
+from gpu.replaying.result import Replay, RuleResult
+from gpu.replaying.run import replay
+
+__all__ = ["Replay", "RuleResult", "replay"]

@@ -1,0 +1,91 @@
+"""From totals by prompt to means with intervals that respect that positions of one prompt are not independent."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from fractions import Fraction
+from typing import Any
+
+from scipy.special import stdtrit
+
+from gpu.replaying.measures import BASELINE, MATCHED, MEASURES
+from gpu.replaying.tally import Tally
+
+__all__ = ["CONFIDENCE", "Estimate", "clustered_mean", "difference", "estimate"]
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over positions (or blocks), and the interval it lies in.
+
+    Attributes
+    ----------
+    mean
+        Infinite when a value is.
+    low, high
+        Interval of the mean at `CONFIDENCE`; None when there are fewer than two prompts or the mean is infinite.
+    largest
+        The largest value met.
+    finite_mean
+        Mean over the finite values; None when there is none.
+    infinite_share
+        Share of the values that are infinite.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+    largest: float | None = None
+    finite_mean: float | None = None
+    infinite_share: float = 0.0
+
+    def plus(self, shift: float) -> "Estimate":
+        """The estimate of the finite quantity shifted by a constant."""
+        moved = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "infinite_share"}
+        return Estimate(**{name: None if value is None else value + shift for name, value in moved.items()})
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        document = asdict(self)
+        low, high = document.pop("low"), document.pop("high")
+        return document | {"interval": None if low is None else [low, high]}
+
+
+def estimate(tally: Tally, name: str) -> Estimate:
+    """The mean of one measure, its interval cut to where the measure can lie."""
+    totals = [totals[name] for totals in tally.prompts.values() if name in totals]
+    finite, infinite = sum(total.finite for total in totals), sum(total.infinite for total in totals)
+    if infinite:
+        mean = clustered_mean([(total.sum, total.finite) for total in totals])[0] if finite else None
+        return Estimate(math.inf, None, None, math.inf, mean, infinite / (finite + infinite))
+    mean, low, high = clustered_mean([(total.sum, total.finite) for total in totals])
+    measure = MEASURES[name.removeprefix(MATCHED).removeprefix(BASELINE)]
+    if low is not None and high is not None:
+        low, high = max(low, min(measure.low, mean)), min(high, max(measure.high, mean))
+    return Estimate(mean, low, high, max(total.largest for total in totals), mean)
+
+
+def difference(tally: Tally, reference: Tally, name: str) -> Estimate:
+    """The mean of a finite measure minus that of another rule on the same blocks, with its own interval."""
+    pairs = [(totals[name], reference.prompts[prompt][name]) for prompt, totals in tally.prompts.items()]
+    mean, low, high = clustered_mean([(ours.sum - theirs.sum, ours.finite) for ours, theirs in pairs])
+    return Estimate(mean, low, high, finite_mean=mean)
+
+
+def clustered_mean(clusters: Iterable[tuple[Fraction, int]]) -> tuple[float, float | None, float | None]:
+    """Pooled mean of clusters given as (sum, count), with its interval; no interval for a single cluster.
+
+    The variance is the cluster-robust one of a ratio, G/(G-1) sum_g (S_g - n_g mean)^2 / n^2 over the G clusters, and
+    the quantile that of Student's t with G - 1 degrees of freedom (exact for normal clusters of equal size).
+    """
+    clusters = [(total, count) for total, count in clusters if count]
+    n = sum(count for _, count in clusters)
+    mean = sum((total for total, _ in clusters), start=Fraction(0)) / n
+    if len(clusters) < 2:
+        return float(mean), None, None
+    freedom = len(clusters) - 1
+    spread = math.fsum(float(total - count * mean) ** 2 for total, count in clusters)
+    half = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * math.sqrt((freedom + 1) / freedom * spread) / n
+    return float(mean), float(mean) - half, float(mean) + half

@@ -1,0 +1,89 @@
+"""The files of a replay: results.json, results.parquet and report.html."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from fly_theory.errors import InvalidInput
+from fly_theory.files import json_text, write_bytes
+from gpu.replaying.measures import BASELINE, MATCHED
+from gpu.replaying.report import html
+from gpu.replaying.result import Figures, Replay, RuleResult
+from gpu.replaying.tally import TV_EDGES
+
+__all__ = ["JSON", "PARQUET", "REPORT", "check_folder", "write"]
+
+JSON, PARQUET, REPORT = "results.json", "results.parquet", "report.html"
+
+
+def check_folder(folder: Path, *, overwrite: bool) -> None:
+    """Refuse a place where results cannot go, before any work is done.
+
+    Raises
+    ------
+    InvalidInput
+        A file, or a folder that holds something already and is not to be written over.
+    """
+    if folder.exists() and not folder.is_dir():
+        msg = f"out={str(folder)!r} is a file; give a folder"
+        raise InvalidInput(msg)
+    if folder.is_dir() and not overwrite and any(folder.iterdir()):
+        msg = f"out={str(folder)!r} is not empty; choose another folder, or write over it (--force, overwrite=True)"
+        raise InvalidInput(msg)
+
+
+def write(replay: Replay, folder: Path) -> None:
+    """Write the three files, each whole or not at all, results.json last.
+
+    Raises
+    ------
+    InvalidInput
+        The folder cannot be written to.
+    """
+    contents = {
+        PARQUET: _parquet(replay),
+        REPORT: html(replay).encode(),
+        JSON: json_text(replay.to_json()).encode(),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in contents.items():
+            write_bytes(folder / name, content)
+    except OSError as error:
+        msg = f"cannot write the results to {str(folder)!r}: {error.strerror}"
+        raise InvalidInput(msg) from error
+
+
+def _parquet(replay: Replay) -> bytes:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    document = replay.to_json()
+    described = {name: json_text(document[name]) for name in ("trace", "settings", "notes", "provenance")}
+    rows = [_row(replay, result) for result in replay]
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    table = pa.table({name: [row.get(name) for row in rows] for name in columns})
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table.replace_schema_metadata({"fly-theory": json.dumps(described)}), sink)
+    return sink.getvalue().to_pybytes()
+
+
+def _row(replay: Replay, result: RuleResult) -> dict[str, Any]:
+    return (
+        {"rule": result.spec, "blocks": len(replay.trace), "positions": replay.positions, "prompts": replay.prompts}
+        | replay.settings.law
+        | _columns(result.figures)
+        | _columns(result.matched or {}, MATCHED)
+        | _columns(result.baseline or {}, BASELINE)
+        | {"tv_edges": list(TV_EDGES), "tv_counts": list(result.tv_histogram), "notes": list(result.notes)}
+    )
+
+
+def _columns(figures: Figures, prefix: str = "") -> dict[str, float | None]:
+    columns: dict[str, float | None] = {}
+    for name, estimate in figures.items():
+        parts = ("mean", "low", "high", "largest", "finite_mean", "infinite_share")
+        for part in parts:
+            key = f"{prefix}{name}" if part == "mean" else f"{prefix}{name}_{part}"
+            columns[key] = None if estimate is None else getattr(estimate, part)
+    return columns

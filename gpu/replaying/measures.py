@@ -1,0 +1,156 @@
+"""What replay measures of a rule on the rows of one block, and what each measure tells a reader."""
+
+from dataclasses import dataclass
+from math import inf, log
+
+from fly_theory import divergence
+from fly_theory.arrays import Array, array_namespace, positive_part, take
+from fly_theory.closed_form import block_efficiency
+from fly_theory.distributions import trusted_inputs
+from fly_theory.rules.accept_set import AllowedSetRule
+from fly_theory.rules.base import Rule
+
+__all__ = ["BASELINE", "MATCHED", "MEASURES", "Measure", "measure", "measure_draft"]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A named quantity, what it tells, and between which ends its mean lies."""
+
+    label: str
+    meaning: str
+    low: float = 0.0
+    high: float = inf
+
+
+MEASURES = {
+    "tokens_per_call": Measure(
+        "tokens per call",
+        "block efficiency: tokens a target call yields, the recovered or bonus token counted. Speed-up follows from it "
+        "and from what a draft step costs",
+        low=1,
+    ),
+    "accepted_per_call": Measure(
+        "accepted per call",
+        "the same without the recovered or bonus token: how many draft tokens of a block survive on average",
+    ),
+    "gain_over_lossless": Measure(
+        "gain",
+        "tokens per call more than lossless verification makes of the same draft tokens; the interval is that of the "
+        "paired difference",
+        low=-inf,
+    ),
+    "acceptance": Measure(
+        "accepted",
+        "probability that a draft token survives, over every position of the drafted paths, also those that a decoder "
+        "reaches only if all earlier tokens survive",
+        high=1,
+    ),
+    "tv": Measure(
+        "TV",
+        "total variation between output and target: the probability that an emitted token is not the one the target "
+        "alone would have emitted, however well the two are coupled",
+        high=1,
+    ),
+    "kl": Measure(
+        "KL(p‖out)",
+        "excess nats a token of the target's own text costs under the output; infinite where the output rules out a "
+        "token that the target can write",
+    ),
+    "reverse_kl": Measure(
+        "KL(out‖p)",
+        "excess nats a token of the output costs under the target, as a perplexity measured with the target would show "
+        "it; infinite where the output leaves the target's support",
+    ),
+    "js": Measure("JS", "Jensen-Shannon divergence in nats, at most log 2, finite whatever the supports", high=log(2)),
+    "max_ratio": Measure(
+        "max out/p",
+        "overshoot: the largest factor by which a token is made more likely than under the target. Large factors come "
+        "from tokens the target finds nearly impossible; what matters is whether a rule bounds them",
+    ),
+    "waste": Measure(
+        "waste",
+        "distance from the TV line: the divergence that buys no acceptance. At zero no rule with this acceptance is "
+        "closer to the target",
+        high=2,
+    ),
+    "argmax_flip": Measure(
+        "argmax flips",
+        "share of positions whose most probable output token is not a most probable token of the target",
+        high=1,
+    ),
+    "outside_support": Measure(
+        "outside support", "probability of emitting a token to which the target gives none", high=1
+    ),
+}
+
+# Prefixes: the same measures against the matched truncated target p_A, and those of lossless verification of p_A.
+MATCHED = "matched_"
+BASELINE = "baseline_"
+
+
+def measure(rule: Rule, p: Array, q: Array, tokens: Array) -> dict[str, Array]:
+    """Every measure of a rule on one block: target p (K, V), draft q (K, V), draft tokens (K,), rows known to be valid.
+
+    Returns one array (K,) a measure, or (1,) where it belongs to the whole block. A rule with an allowed set A is also
+    measured against the target truncated to A (names with the prefix `matched_`), beside the lossless verification of
+    that target (prefix `baseline_`).
+
+    Raises
+    ------
+    ZeroResidualError
+        The rule rejects in some row and has nothing to redraw from.
+    """
+    with trusted_inputs():
+        verdict = rule.verdict(p, q)
+        out = rule.induced_from(verdict, q)
+        measures = _efficiency(verdict.accepted, q, tokens) | _distances(p, q, out, verdict.accepted)
+        if isinstance(rule, AllowedSetRule):
+            target = rule.matched_target(p)
+            covered = array_namespace(q).minimum(q, target)
+            measures |= _prefixed(MATCHED, _distances(target, q, out, verdict.accepted))
+            measures |= _prefixed(BASELINE, _efficiency(covered, q, tokens))
+            measures[f"{BASELINE}tv"] = divergence.total_variation(p, target)
+    return measures
+
+
+def measure_draft(p: Array, q: Array, tokens: Array) -> dict[str, Array]:
+    """The pair itself: the distances of the draft from the target, and how many draft tokens q gives no mass."""
+    xp = array_namespace(p, q)
+    with trusted_inputs():
+        distances = _distances(p, q, q, q)
+    impossible = xp.astype(take(q, tokens) == 0, q.dtype)
+    return distances | {"impossible_drafts": xp.sum(impossible, axis=-1, keepdims=True)}
+
+
+def _efficiency(accepted: Array, q: Array, tokens: Array) -> dict[str, Array]:
+    xp = array_namespace(accepted)
+    survives, drafted = take(accepted, tokens), take(q, tokens)
+    keep = survives / xp.where(drafted > 0, drafted, xp.ones_like(drafted))
+    return {
+        "acceptance": xp.sum(accepted, axis=-1),
+        "accepted_per_call": block_efficiency(keep).accepted_per_call[None],
+    }
+
+
+def _distances(target: Array, q: Array, out: Array, accepted: Array) -> dict[str, Array]:
+    xp = array_namespace(target, out)
+    tv = divergence.total_variation(target, out)
+    rejected = xp.sum(q - accepted, axis=-1)
+    possible = target > 0
+    flipped = take(target, xp.argmax(out, axis=-1)) < xp.max(target, axis=-1)
+    return {
+        "tv": tv,
+        "kl": divergence.kl(target, out),
+        "reverse_kl": divergence.reverse_kl(target, out),
+        "js": divergence.js(target, out),
+        "max_ratio": divergence.max_ratio(target, out),
+        # The gap is never negative; rounding would make it so.
+        "waste": positive_part(tv - divergence.total_variation(target, q) + rejected),
+        "argmax_flip": xp.astype(flipped, out.dtype),
+        "outside_support": xp.sum(xp.where(possible, xp.zeros_like(out), out), axis=-1),
+    }
+
+
+def _prefixed(prefix: str, measures: dict[str, Array]) -> dict[str, Array]:
+    return {f"{prefix}{name}": values for name, values in measures.items()}

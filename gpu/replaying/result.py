@@ -1,0 +1,138 @@
+"""What a replay found, as data."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fly_theory.rules.base import Rule
+from gpu.replaying.cases import Case
+from gpu.replaying.estimates import CONFIDENCE, Estimate
+from gpu.replaying.settings import ReplaySettings
+from gpu.replaying.tally import TV_EDGES
+from gpu.trace import Trace
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+__all__ = ["Figures", "Replay", "RuleResult"]
+
+# Estimates by the names of `gpu.replaying.measures.MEASURES`; None where a figure is not identified by the trace.
+Figures = Mapping[str, Estimate | None]
+
+
+@dataclass(frozen=True)
+class RuleResult:
+    """What a replay found about one rule; `result["tv"]` is a figure.
+
+    Attributes
+    ----------
+    figures
+        Of the rule's output against the target p.
+    matched
+        For a rule with an allowed set: the figures of its output against the target truncated to that set, p_A.
+    baseline
+        For a rule with an allowed set: acceptance and block efficiency of verifying p_A losslessly, and TV(p, p_A).
+    tv_histogram
+        Numbers of positions by TV(p, out): below the first of `TV_EDGES`, which is rounding, then between each two.
+    worst
+        The positions farthest from the target, worst first; none where nothing but rounding is found.
+    notes
+        What a reader has to know about these figures.
+    """
+
+    rule: Rule
+    figures: Figures
+    matched: Figures | None
+    baseline: Figures | None
+    tv_histogram: tuple[int, ...]
+    worst: tuple[Case, ...]
+    notes: tuple[str, ...]
+
+    def __getitem__(self, name: str) -> Estimate | None:
+        return self.figures[name]
+
+    @property
+    def spec(self) -> str:
+        """The SPEC string of the rule."""
+        return self.rule.spec
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "rule": self.spec,
+            "figures": _plain(self.figures),
+            "matched": None if self.matched is None else _plain(self.matched),
+            "baseline": None if self.baseline is None else _plain(self.baseline),
+            "tv_histogram": {"edges": TV_EDGES, "counts": self.tv_histogram},
+            "worst": [case.to_json() for case in self.worst],
+            "notes": self.notes,
+        }
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a replay found; `replay["lenience:l=0.5"]` is the result of that rule.
+
+    Attributes
+    ----------
+    trace, settings
+        What was replayed, and how.
+    positions, prompts
+        How many draft tokens were judged, from how many prompts.
+    rules
+        One result a rule.
+    draft
+        The figures of the draft q itself against the target: of accepting everything.
+    notes
+        What a reader has to know about all figures.
+    provenance
+        Versions, git revision, command line, seed, device and trace hash.
+    """
+
+    trace: Trace = field(repr=False)
+    settings: ReplaySettings
+    positions: int
+    prompts: int
+    rules: tuple[RuleResult, ...]
+    draft: Figures
+    notes: tuple[str, ...]
+    provenance: Mapping[str, Any]
+
+    def __iter__(self) -> Iterator[RuleResult]:
+        return iter(self.rules)
+
+    def __getitem__(self, spec: str) -> RuleResult:
+        for result in self.rules:
+            if result.spec == spec:
+                return result
+        raise KeyError(spec)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values; all but `provenance` is a function of the blocks and of what was asked for."""
+        source = self.trace.manifest["source"]
+        return {
+            "schema": "fly-theory-replay/1",
+            "trace": {
+                "models": source.get("models"),
+                "blocks": len(self.trace),
+                "draft_length": self.trace.draft_length,
+                "positions": self.positions,
+                "prompts": self.prompts,
+                "vocabulary": self.trace.vocabulary,
+                "dtype": self.trace.manifest["dtype"],
+            },
+            "settings": asdict(self.settings) | {"confidence": CONFIDENCE},
+            "draft": _plain(self.draft),
+            "rules": [result.to_json() for result in self.rules],
+            "notes": self.notes,
+            "provenance": self.provenance,
+        }
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
+        from gpu.replaying.table import summary
+
+        yield from summary(self, width=options.max_width)
+
+
+def _plain(figures: Figures) -> dict[str, Any]:
+    return {name: None if estimate is None else estimate.to_json() for name, estimate in figures.items()}

@@ -1,0 +1,172 @@
+"""Replay: verification rules evaluated on every row of a trace, in one pass and bounded memory."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fly_theory.errors import FlyTheoryError, InvalidInput, NotReadable
+from fly_theory.interpreters import Interpreter
+from fly_theory.provenance import provenance
+from fly_theory.registry import rule as rule_from_spec
+from fly_theory.rules.base import Rule
+from gpu.replaying.files import check_folder, write
+from gpu.replaying.measures import measure, measure_draft
+from gpu.replaying.result import Replay
+from gpu.replaying.settings import ReplaySettings, drawn_temperature
+from gpu.replaying.summary import summarise
+from gpu.replaying.tally import Tally
+from gpu.trace import Trace, TraceBlock, open_trace
+
+__all__ = ["replay", "tally_blocks"]
+
+
+def replay(
+    trace: Trace | str | Path,
+    rules: Sequence[Rule | str],
+    *,
+    temperature: float | None = None,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    min_p: float | None = None,
+    epsilon: float | None = None,
+    eta: float | None = None,
+    dtype: str = "float32",
+    device: str = "auto",
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Replay:
+    """Evaluate token-level rules on the captured rows of a trace.
+
+    The trace is read block by block and no more than one block of logits is held. Target p and draft q are made from
+    the logits once a block and shared by all rules, which are the same objects the closed form uses. The result depends
+    neither on how the blocks are spread over shards nor on their order.
+
+    Parameters
+    ----------
+    trace
+        A trace, or its folder.
+    rules
+        Rules or SPEC strings, all different.
+    temperature
+        Of both models; by default the one the trace's draft tokens were drawn at (1 where the trace does not say).
+    top_k, top_p, min_p, epsilon, eta
+        Warpers, applied to both models alike, in the order of `fly_theory.warp`.
+    dtype
+        float32 or float64, of all arithmetic. In float32, figures below 1e-6 are rounding.
+    device
+        cpu, cuda, or auto: cuda where there is one.
+    out
+        Folder for results.json, results.parquet and report.html; nothing is written without it.
+    overwrite
+        Whether `out` may hold an earlier result, which is then replaced.
+    progress
+        Called with (blocks done, blocks in all) at the start and after every block.
+
+    Returns
+    -------
+    Replay
+        One `RuleResult` a rule, in the order given. Block efficiency is None, with the reason in `notes`, when the
+        draft tokens were not drawn from the q of this replay.
+
+    Raises
+    ------
+    InvalidInput
+        No rule, a rule given twice or of another level, a setting outside its domain, a device that is not there, or
+        a folder `out` that holds something already.
+    UnknownName, ParameterError, NotReadable
+        A SPEC that names no rule, a parameter outside its domain, or a rule that torch cannot read.
+    TraceError
+        A missing, truncated or altered trace.
+    ZeroResidualError
+        A rule that rejects in some row and has nothing to redraw from.
+    """
+    rules = _resolve_rules(rules)
+    if not isinstance(trace, Trace):
+        trace = open_trace(trace)
+    if temperature is None:
+        drawn = drawn_temperature(trace)
+        temperature = 1.0 if drawn is None else drawn
+    settings = ReplaySettings(
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        epsilon=epsilon,
+        eta=eta,
+        dtype=dtype,
+        device=_resolve_device(device),
+    )
+    if out is not None:
+        check_folder(Path(out), overwrite=overwrite)
+    draft, tallies = tally_blocks(_announced(trace, progress), rules, settings)
+    result = summarise(trace, rules, settings, draft, tallies, _provenance(trace, settings))
+    if out is not None:
+        write(result, Path(out))
+    return result
+
+
+@torch.inference_mode()
+def tally_blocks(
+    blocks: Iterable[TraceBlock], rules: Sequence[Rule], settings: ReplaySettings
+) -> tuple[Tally, list[Tally]]:
+    """Evaluate rules on blocks: the tally of the pair itself, and one a rule. Tallies of parts of a trace merge."""
+    draft, tallies = Tally(), [Tally() for _ in rules]
+    for block in blocks:
+        try:
+            p, q = settings.pair(block)
+            tokens = block.tokens.to(p.device)
+            draft.add(block.prompt, block.index, _values(measure_draft(p, q, tokens)))
+            for rule, tally in zip(rules, tallies, strict=True):
+                tally.add(block.prompt, block.index, _values(measure(rule, p, q, tokens)))
+        except FlyTheoryError as error:
+            msg = f"block {block.index}: {error}"
+            raise type(error)(msg) from error
+    return draft, tallies
+
+
+def _values(measures: dict[str, torch.Tensor]) -> dict[str, list[float]]:
+    return {name: values.tolist() for name, values in measures.items()}
+
+
+def _announced(trace: Trace, progress: Callable[[int, int], None] | None) -> Iterable[TraceBlock]:
+    for done, block in enumerate(trace):
+        if progress:
+            progress(done, len(trace))
+        yield block
+    if progress:
+        progress(len(trace), len(trace))
+
+
+def _resolve_rules(rules: Sequence[Rule | str]) -> list[Rule]:
+    resolved = [rule_from_spec(rule) if isinstance(rule, str) else rule for rule in rules]
+    if not resolved:
+        msg = "rules is empty; give at least one rule or SPEC"
+        raise InvalidInput(msg)
+    for rule in resolved:
+        if not isinstance(rule, Rule):
+            msg = f"rules contains {rule!r}; allowed are token-level rules and their SPEC strings"
+            raise InvalidInput(msg)
+        if Interpreter.TORCH in rule.unreadable:
+            msg = f"{rule.spec} cannot be replayed: {rule.unreadable[Interpreter.TORCH]}"
+            raise NotReadable(msg)
+    specs = [rule.spec for rule in resolved]
+    twice = next((spec for spec in specs if specs.count(spec) > 1), None)
+    if twice:
+        msg = f"rules contains {twice} twice; give each setting once"
+        raise InvalidInput(msg)
+    return resolved
+
+
+def _resolve_device(device: str) -> str:
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return device
+
+
+def _provenance(trace: Trace, settings: ReplaySettings) -> dict[str, Any]:
+    device = torch.cuda.get_device_name() if settings.device == "cuda" else f"cpu, {torch.get_num_threads()} threads"
+    known = provenance(("numpy", "torch", "safetensors"), seed=None, device=device)
+    return known | {"trace": {"path": trace.path, "sha256": trace.sha256, "source": trace.manifest["source"]}}

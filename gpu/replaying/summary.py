@@ -1,0 +1,117 @@
+"""From tallies to results: means, intervals, and what has to be said about them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from fly_theory.rules.base import Rule
+from fly_theory.rules.lossless import Lossless
+from gpu.replaying.cases import examine
+from gpu.replaying.estimates import CONFIDENCE, Estimate, difference, estimate
+from gpu.replaying.measures import BASELINE, MATCHED, MEASURES
+from gpu.replaying.result import Figures, Replay, RuleResult
+from gpu.replaying.settings import ReplaySettings
+from gpu.replaying.tally import TV_EDGES, Tally
+from gpu.replaying.wording import elsewhere
+from gpu.trace import Trace
+
+__all__ = ["summarise"]
+
+_DISTANCES = ("tv", "kl", "reverse_kl", "js", "max_ratio", "waste", "argmax_flip", "outside_support")
+
+
+def summarise(
+    trace: Trace,
+    rules: Sequence[Rule],
+    settings: ReplaySettings,
+    draft: Tally,
+    tallies: Sequence[Tally],
+    provenance: Mapping[str, Any],
+) -> Replay:
+    """The result of a replay from its tallies: of the pair itself, and one a rule."""
+    mismatch = settings.mismatch(trace) or _impossible(draft)
+    lossless = next((tally for rule, tally in zip(rules, tallies, strict=True) if isinstance(rule, Lossless)), None)
+    results = []
+    for rule, tally in zip(rules, tallies, strict=True):
+        gain = None if lossless is None or mismatch else difference(tally, lossless, "accepted_per_call")
+        figures = _efficiency(tally, mismatch=mismatch) | {"gain_over_lossless": gain} | _distances(tally)
+        matched = baseline = None
+        if f"{MATCHED}tv" in tally.measures:
+            matched = _distances(tally, MATCHED)
+            baseline = _efficiency(tally, BASELINE, mismatch=mismatch) | _distances(tally, BASELINE)
+        results.append(
+            RuleResult(
+                rule=rule,
+                figures=figures,
+                matched=matched,
+                baseline=baseline,
+                tv_histogram=tuple(tally.tv_histogram),
+                worst=tuple(examine(trace, settings, rule, worst) for worst in tally.worst if worst.tv >= TV_EDGES[0]),
+                notes=(*_infinities(figures), *(f"Against p_A: {note}" for note in _infinities(matched or {}))),
+            )
+        )
+    return Replay(
+        trace=trace,
+        settings=settings,
+        positions=len(trace) * trace.draft_length,
+        prompts=len(draft.prompts),
+        rules=tuple(results),
+        draft=_distances(draft),
+        notes=tuple(_notes(trace, settings, draft, mismatch)),
+        provenance=provenance,
+    )
+
+
+def _efficiency(tally: Tally, prefix: str = "", *, mismatch: str | None) -> dict[str, Estimate | None]:
+    accepted = None if mismatch else estimate(tally, f"{prefix}accepted_per_call")
+    return {
+        "tokens_per_call": accepted and accepted.plus(1),
+        "accepted_per_call": accepted,
+        "acceptance": estimate(tally, f"{prefix}acceptance"),
+    }
+
+
+def _distances(tally: Tally, prefix: str = "") -> dict[str, Estimate]:
+    return {name: estimate(tally, f"{prefix}{name}") for name in _DISTANCES if f"{prefix}{name}" in tally.measures}
+
+
+def _impossible(draft: Tally) -> str | None:
+    count = sum(int(totals["impossible_drafts"].sum) for totals in draft.prompts.values())
+    if not count:
+        return None
+    return f"{count} of the draft tokens have no mass under the draft's law, so they were not drawn from it"
+
+
+def _notes(trace: Trace, settings: ReplaySettings, draft: Tally, mismatch: str | None) -> Iterator[str]:
+    if mismatch:
+        yield (
+            f"Block efficiency is not identified: {mismatch}. The other figures hold for the law of this replay along "
+            "the captured drafts."
+        )
+    if len(draft.prompts) > 1:
+        yield (
+            f"Means are pooled over all blocks. Intervals are {CONFIDENCE:.0%} cluster-robust Student intervals over "
+            f"the {len(draft.prompts)} prompts, within which positions are not independent; one of zero width means "
+            "that the prompts agree, not that the figure is certain."
+        )
+    else:
+        yield "All blocks come from one prompt, so no interval is available."
+    context = trace.manifest["source"].get("settings", {}).get("context_temperature")
+    origin = f"the target's own text at temperature {context:g}" if context is not None else "what the trace recorded"
+    yield (
+        f"Contexts are {origin}, followed by the earlier draft tokens of the block. A lossy rule writes other text, "
+        "and is not followed there."
+    )
+    if settings.dtype == "float32":
+        yield "Arithmetic is float32: figures below 1e-6 are rounding."
+    widths = trace.manifest["vocabulary"]
+    if widths["target"] != widths["draft"]:
+        yield (
+            f"The logits differ in width (target {widths['target']}, draft {widths['draft']}); missing ones count as "
+            "-inf."
+        )
+
+
+def _infinities(figures: Figures) -> Iterator[str]:
+    for name, figure in figures.items():
+        if figure is not None and figure.infinite_share:
+            yield f"{MEASURES[name].label} is infinite {elsewhere(figure)}."

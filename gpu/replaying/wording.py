@@ -1,0 +1,88 @@
+"""How the numbers of a replay are written for a reader, on the terminal and in the report alike."""
+
+import math
+
+from gpu.replaying.estimates import Estimate
+from gpu.replaying.result import Replay
+
+__all__ = ["elsewhere", "half_width", "interval", "largest", "models", "number", "percent", "ratio", "setting"]
+
+# What float32 cannot tell from zero.
+_ROUNDING = 1e-6
+
+
+def number(estimate: Estimate | None, *, digits: int = 4) -> str:
+    """The mean; what is rounding reads 0, and what is not identified a dash."""
+    return "–" if estimate is None else _decimal(estimate.mean, digits)
+
+
+def interval(estimate: Estimate | None, *, digits: int = 4) -> str:
+    """The interval of the mean, or nothing where there is none."""
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return ""
+    return f"[{_decimal(estimate.low, digits)}, {_decimal(estimate.high, digits)}]"
+
+
+def half_width(estimate: Estimate | None, *, digits: int = 4) -> str:
+    """Half the width of the interval of the mean, or nothing where there is none."""
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return ""
+    return _decimal((estimate.high - estimate.low) / 2, digits)
+
+
+def percent(estimate: Estimate | None) -> str:
+    """The mean of a share, in per cent."""
+    if estimate is None:
+        return "–"
+    if abs(estimate.mean) < _ROUNDING:
+        return "0 %"
+    return f"{100 * estimate.mean:.1f} %" if estimate.mean >= 0.0005 else "<0.1 %"
+
+
+def ratio(estimate: Estimate | None) -> str:
+    """The mean of a ratio, to three digits."""
+    return "–" if estimate is None else _three_digits(estimate.mean)
+
+
+def largest(estimate: Estimate) -> str:
+    """The largest ratio met."""
+    return f"up to {_three_digits(estimate.largest)}"
+
+
+def elsewhere(estimate: Estimate) -> str:
+    """What an infinite mean comes from: at how many positions it is infinite, and the mean over the others."""
+    if not estimate.infinite_share:
+        return ""
+    if estimate.finite_mean is None:
+        return "everywhere"
+    return f"at {estimate.infinite_share:.1%}; else {_decimal(estimate.finite_mean, 4)}"
+
+
+def setting(replay: Replay) -> str:
+    """One line: what was replayed, and at which law."""
+    warpers = "".join(f", {name.replace('_', '-')} {value:g}" for name, value in replay.settings.warpers.items())
+    return (
+        f"{replay.positions} positions in {len(replay.trace)} blocks of {replay.trace.draft_length} draft tokens, "
+        f"{replay.prompts} prompt{'s' if replay.prompts > 1 else ''}, V = {replay.trace.vocabulary}, "
+        f"temperature {replay.settings.temperature:g}{warpers}"
+    )
+
+
+def models(replay: Replay) -> str:
+    """Which pair was replayed."""
+    identity = replay.trace.manifest["source"].get("models")
+    return f"target {identity['target']['name']}, draft {identity['draft']['name']}" if identity else "an unnamed pair"
+
+
+def _decimal(value: float, digits: int) -> str:
+    if math.isinf(value):
+        return "∞"
+    if abs(value) < _ROUNDING:
+        return "0"
+    return f"{value:.{digits}f}" if abs(value) >= 10**-digits else f"{value:.1e}"
+
+
+def _three_digits(value: float) -> str:
+    if math.isinf(value):
+        return "∞"
+    return f"{value:.3g}" if value < 1000 else f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
