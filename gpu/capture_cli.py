@@ -1,6 +1,7 @@
 """`fly-theory capture`."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -49,6 +50,9 @@ def capture(
 
       fly-theory capture --target ./Qwen2.5-7B --draft ./Qwen2.5-0.5B --prompts prompts.jsonl --blocks 1000 --out trace
     """
+    # Before torch is imported: waiting threads are to sleep. Spinning, the default, takes five times as long on a busy
+    # machine.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     import gpu
 
     console = Console(file=sys.stderr)

@@ -48,8 +48,8 @@ def capture(
     are the draft's logits (K, V_draft) and the target's (K+1, V_target) along the drafted tokens.
 
     Broken off at any moment, the same call goes on where it stopped, and ends with the same bytes as an uninterrupted
-    one. The trace depends on the arguments, the models and the versions that the manifest lists, and on nothing else;
-    logits repeat bit by bit on one kind of machine.
+    one. The trace depends on the arguments, the models and the versions that the manifest lists, and on nothing else
+    but the rounding of the machine: logits repeat bit by bit on the same processor and number of threads.
 
     Parameters
     ----------
@@ -197,6 +197,8 @@ def _header(
         "models": pair.identity,
         "settings": {name: value for name, value in asdict(settings).items() if name not in of_the_trace},
         "masked_draft_ids": [pair.common, pair.draft.vocabulary] if pair.draft.vocabulary > pair.common else None,
+        "contexts": "prompts with a beginning of the target's continuation, drawn at context_temperature (0: argmax)",
+        "drafts": "drawn from softmax(draft_logits / temperature) of the logits as stored (0: argmax, lowest id)",
         "stop_ids": sorted(pair.target.stop_ids),
         "versions": {name: importlib.metadata.version(name) for name in _VERSIONED},
         "prompts": [

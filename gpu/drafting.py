@@ -13,7 +13,10 @@ from gpu.trace.block import TraceBlock
 
 @dataclass(frozen=True)
 class Place:
-    """Where a block is drafted: after `context`, which is prompt number `prompt` and `position` tokens more."""
+    """Where a block is drafted: after `context`, which is prompt number `prompt` and `position` tokens more.
+
+    `block` counts the blocks of this prompt from 0; with the prompt it is the address of the block's random draws.
+    """
 
     context: list[int]
     prompt: int

@@ -4,18 +4,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
 from fly_theory.errors import InvalidInput, TraceError
 from gpu.digest import sha256_of_bytes
+from gpu.settings import Dtype
 
 SCHEMA = "fly-theory-trace/1"
 MANIFEST = "manifest.json"
 TOKENIZER = "tokenizer.json"
 SHARDS = "shards"
-DTYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32}
+DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in get_args(Dtype)}
 
 
 @dataclass(frozen=True)
