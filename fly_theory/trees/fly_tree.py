@@ -32,7 +32,7 @@ class _WindowOnPaths(BestPath):
         match, gate, present = self._at_nodes(tree)
         stop = xp.zeros_like(tree.tokens[..., 0])
         longest = xp.zeros_like(stop)
-        for leaf in (node for node, children in enumerate(tree.children) if not children):
+        for leaf in tree.leaves:
             path = tree.path(leaf)
             kept = self._kept(*(xp.stack([known[node] for node in path], axis=-1) for known in (match, gate, present)))
             for length, node in enumerate(path, start=1):
@@ -76,7 +76,7 @@ class FlyTree(_WindowOnPaths):
     ---------
     On each path x_1..x_K from the root to a leaf, y_i = argmax p_i: a mismatch j is forgiven when
     H(p_j) / log V >= theta, j + W <= K and drafts j+1..j+W all match; else it ends the path. The path that keeps most
-    drafts is kept (the first of equals), and the argmax after it is emitted.
+    drafts is kept (of equals, the one through earlier children), and the argmax after it is emitted.
 
     Guarantee
     ---------

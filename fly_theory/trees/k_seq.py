@@ -12,8 +12,8 @@ from fly_theory.trees.tree import Drawing, Siblings
 
 __all__ = ["KSeq", "smallest_rho"]
 
-# Halvings of [1, n], which leave rho right to the last bits of float64 for any n in use.
-_HALVINGS = 50
+# Halvings of [1, n] that leave rho right to the last bits for any n in use.
+_HALVINGS = {"float64": 50, "float32": 26}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +68,11 @@ def smallest_rho(p: Array, q: Array, n: Any) -> Array:
     xp = array_namespace(p, q)
     low = xp.ones_like(p[..., 0] + q[..., 0])
     high = low * n
-    for _ in range(_HALVINGS):
+    if isinstance(n, int) and n == 1:
+        return high
+    for _ in range(_HALVINGS[str(low.dtype).split(".")[-1]]):
         middle = (low + high) / 2
-        beta = xp.sum(xp.minimum(q, p / middle[..., None]), axis=-1)
-        valid = 1 - (1 - beta) ** n <= middle * beta
+        raised = xp.sum(xp.minimum(middle[..., None] * q, p), axis=-1)
+        valid = 1 - (1 - raised / middle) ** n <= raised
         low, high = xp.where(valid, low, middle), xp.where(valid, middle, high)
     return high

@@ -2,6 +2,8 @@
 
 from typing import ClassVar
 
+import numpy as np
+
 from fly_theory.arrays import Array, array_namespace, one_hot
 from fly_theory.trees.base import TreeLaw, TreeRule
 from fly_theory.trees.tree import DraftTree, Drawing
@@ -27,4 +29,5 @@ class BestPath(TreeRule):
         )
 
     def _decide(self, tree: DraftTree, uniforms: Array) -> Array:
-        return self.best(tree)
+        best = self.best(tree)
+        return array_namespace(best).broadcast_to(best, np.broadcast_shapes(best.shape, uniforms.shape[:-1]))

@@ -135,6 +135,17 @@ class DraftTree:
             found.append(found[parent] + 1)
         return tuple(found)
 
+    @cached_property
+    def leaves(self) -> tuple[int, ...]:
+        """The nodes without children, depth first: paths of first children come first."""
+        open_nodes, found = [0], []
+        while open_nodes:
+            node = open_nodes.pop()
+            open_nodes += reversed(self.children[node])
+            if not self.children[node]:
+                found.append(node)
+        return tuple(found)
+
     def path(self, node: int) -> tuple[int, ...]:
         """The drafted nodes from below the root to `node`."""
         return (*self.path(self.parents[node - 1]), node) if node else ()
