@@ -126,9 +126,12 @@ class Case:
             return self.xp.sum(self.verdict.accepted, axis=-1)
         return _shaped("acceptance", self._answer(lambda: self.rule.acceptance(self.p, self.q)), {self._shape[:-1]})
 
-    def keep(self, token: int) -> Array:
-        """The probability () that a draft token is kept."""
-        return _shaped("keep", self._answer(lambda: self.rule.keep(self.p, self.q, np.asarray(token))), {()})
+    @cached_property
+    def keep(self) -> Array:
+        """The probability (V,) that each draft token is kept."""
+        tokens = np.arange(self.p.shape[-1])
+        kept = self._answer(lambda: self.rule.keep(self.p[None, :], self.q[None, :], tokens))
+        return _shaped("keep", kept, {self._shape})
 
     def residual_after(self, token: int) -> Array:
         """The residual (V,) after a rejected token."""

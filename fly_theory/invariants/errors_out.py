@@ -1,18 +1,22 @@
 """Bad input is an error, not an answer."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from fly_theory.arrays import Array
 from fly_theory.errors import InvalidInput, ZeroResidualError
 from fly_theory.invariants.base import Case, Invariant, Violation, values
 
 __all__ = ["ErrorsOut"]
 
 Row = npt.NDArray[np.float64]
+
+_ALMOST_ONE = Fraction(10**9 - 1, 10**9)
 
 
 @dataclass(frozen=True)
@@ -46,11 +50,21 @@ class ErrorsOut(Invariant):
         rejected = case.xp.sum(case.q - accepted, axis=-1)
         if not bool(rejected > case.tolerance) or bool(case.xp.any(residual > 0)):
             return None
-        try:
-            out = case.rule.induced(case.p, case.q)
-        except ZeroResidualError:
-            return None
-        return Violation("out", values(out), "ZeroResidualError", inputs={"residual": values(residual)})
+        tokens = np.flatnonzero(
+            [drafted > kept for kept, drafted in zip(values(accepted), values(case.q), strict=True)]
+        )
+        uniforms = case.array([[_ALMOST_ONE, 0]] * len(tokens))
+        asked: dict[str, Callable[[], Array]] = {
+            "out": lambda: case.rule.induced(case.p, case.q),
+            "sample": lambda: case.rule.sample(case.p, case.q, tokens, uniforms),
+        }
+        for quantity, ask in asked.items():
+            try:
+                answer = ask()
+            except ZeroResidualError:
+                continue
+            return Violation(quantity, values(answer), "ZeroResidualError", inputs={"residual": values(residual)})
+        return None
 
 
 def _faults(p: Row, q: Row) -> Iterator[tuple[str, Row, Row]]:

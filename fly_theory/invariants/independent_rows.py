@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fly_theory.arrays import Array
-from fly_theory.invariants.base import Case, Invariant, Violation, values
+from fly_theory.invariants.base import Case, Invariant, RuleFailure, Violation, values
 
 __all__ = ["IndependentRows"]
 
@@ -33,7 +33,10 @@ class IndependentRows(Invariant):
             "a padded vocabulary": (_padded(case, p), _padded(case, q), _padded(case, case.out)),
         }
         for arrangement, (target, draft, expected) in batches.items():
-            got = case.at(target, draft).out
+            try:
+                got = case.at(target, draft).out
+            except RuleFailure as failure:
+                return Violation("the answer", str(failure), values(expected), inputs={"arranged as": arrangement})
             if tuple(got.shape) != tuple(expected.shape) or case.differ(got, expected):
                 return Violation("out", values(got), values(expected), inputs={"arranged as": arrangement})
         return None

@@ -11,7 +11,7 @@ __all__ = ["SamplerAgrees"]
 
 @dataclass(frozen=True)
 class SamplerAgrees(Invariant):
-    """Drafting from q and integrating `sample` over both uniforms gives out.
+    """`keep` is accepted / q, and 0 where q is; drafting from q and integrating `sample` over both uniforms gives out.
 
     The integral is exact: the uniforms are cut where the closed form changes its mind, and the sampler must not change
     its own inside a piece.
@@ -24,6 +24,10 @@ class SamplerAgrees(Invariant):
         return "sampler agrees with the closed form"
 
     def judge(self, case: Case) -> Violation | None:
+        drafted = case.xp.where(case.q > 0, case.q, case.xp.ones_like(case.q))
+        keep = case.verdict.accepted / drafted
+        if case.differ(case.keep, keep):
+            return Violation("keep", values(case.keep), values(keep))
         law = [0] * case.p.shape[-1]
         for probe in probes(case):
             restless = self._integrate(probe, law)

@@ -70,7 +70,7 @@ class Probe:
 def probes(case: Case) -> tuple[Probe, ...]:
     """A probe of every token that the draft can produce; those of the latest case are kept for the next invariant."""
     return tuple(
-        _probe(case, token, drafted, values(case.keep(token)))
+        _probe(case, token, drafted, values(case.keep[token]))
         for token, drafted in enumerate(values(case.q))
         if drafted > case.tolerance
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from fly_theory.arrays import array_namespace, inverse_cdf, normalise, one_hot, positive_part, take
 from fly_theory.parameters import Interval, parameter
-from fly_theory.rules import Rule, Verdict
+from fly_theory.rules.base import Rule, Verdict
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,22 @@ class RedrawsFromTheTop(Sound):
         accepted, residual = self.verdict(p, q)
         kept = uniforms[..., 0] * take(q, tokens) < take(accepted, tokens)
         return xp.where(kept, tokens, p.shape[-1] - 1 - inverse_cdf(xp.flip(residual, axis=-1), uniforms[..., 1]))
+
+
+class KeepsTheImpossible(Sound):
+    """Says of tokens that the draft cannot produce that they are kept."""
+
+    def keep(self, p, q, tokens):
+        xp = array_namespace(p, q)
+        kept = super().keep(p, q, tokens)
+        return xp.where(take(q, tokens) > 0, kept, xp.ones_like(kept))
+
+
+class SamplesFromNothing(EmptyResidual):
+    """Emits token 0 where it has nothing to redraw from."""
+
+    def sample(self, p, q, tokens, uniforms):
+        return tokens * 0
 
 
 class LikesTokenZero(Sound):

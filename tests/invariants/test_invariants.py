@@ -71,6 +71,7 @@ BROKEN = [
         (P, Q),
         ("law of sample", (5 * QUARTER * HALF, 3 * QUARTER * HALF), (HALF, HALF)),
     ),
+    (invariants.SamplerAgrees(), faulty.KeepsTheImpossible(), ([1, 0], [1, 0]), ("keep", (1, 1), (1, 0))),
     (invariants.SamplerAgrees(), faulty.OneUniformForBoth(), SPREAD, ("sample", 2, 1)),
     (invariants.IndependentUniforms(), faulty.OneUniformForBoth(), SPREAD, ("sample", 1, 2)),
     (invariants.CoinEdges(), faulty.KeepsAtTheEdge(), ([1, 0], P), ("sample", 1, 0)),
