@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fly_theory.errors import unknown_name
+from fly_theory.registry import rule
 from fly_theory.rules.base import Rule
 from gpu.replaying.cases import Case
 from gpu.replaying.estimates import CONFIDENCE, Estimate
@@ -102,10 +104,11 @@ class Replay:
         return iter(self.rules)
 
     def __getitem__(self, spec: str) -> RuleResult:
+        wanted = rule(spec).spec
         for result in self.rules:
-            if result.spec == spec:
+            if result.spec == wanted:
                 return result
-        raise KeyError(spec)
+        raise unknown_name(spec, kind="replayed rule", known=[result.spec for result in self.rules])
 
     def to_json(self) -> dict[str, Any]:
         """As plain values; all but `provenance` is a function of the blocks and of what was asked for."""
