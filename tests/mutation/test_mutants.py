@@ -12,11 +12,15 @@ import fly_theory as ft
 from fly_theory.errors import ExactnessError
 from fly_theory.invariants import STRUCTURAL, Case, ErrorsOut, Invariant, RuleFailure, of_claim
 from fly_theory.rule_check import Source, check_rule
-from fly_theory.search import drawn
+from fly_theory.search import Pair, drawn
 from tests.invariants.faulty_rules import EmptyResidual
 from tests.mutation.mutants import Mutant, mutants
 
-PAIRS = drawn(300, 0)
+
+@functools.cache
+def searched() -> tuple[Pair, ...]:
+    """The pairs that `check` draws."""
+    return drawn(300, 0)
 
 
 class Target(NamedTuple):
@@ -90,10 +94,10 @@ EQUIVALENT = {
 def refutes(rule: Any, invariant: Invariant) -> bool:
     """Whether a pair of the search breaks an invariant; in float64, as `check` does, where exact arithmetic refuses."""
     try:
-        return any(breaks(rule, invariant, pair, ft.exact) for pair in PAIRS[:: invariant.stride])
+        return any(breaks(rule, invariant, pair, ft.exact) for pair in searched()[:: invariant.stride])
     except ExactnessError:
         floats = functools.partial(np.array, dtype=float)
-        return any(breaks(rule, invariant, pair, floats) for pair in PAIRS[:: invariant.stride])
+        return any(breaks(rule, invariant, pair, floats) for pair in searched()[:: invariant.stride])
 
 
 def breaks(rule: Any, invariant: Invariant, pair: Any, array: Callable[..., Any]) -> bool:
