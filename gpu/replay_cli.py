@@ -72,7 +72,12 @@ def replay(
             device=device,
             out=out,
             overwrite=force,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            progress=lambda done, total: bar.update(
+                task,
+                completed=done,
+                total=total,
+                description="writing the report" if out is not None and done == total else "replaying",
+            ),
         )
     if as_json:
         print_json(result.to_json())

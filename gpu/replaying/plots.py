@@ -43,7 +43,7 @@ def efficiency_against_divergence(replay: Replay) -> Figure:
             _draw_points(axes[1], replay, "tokens_per_call")
         for ax in axes:
             ax.set_xlabel("mean TV(p, out)")
-            ax.set_xlim(left=-0.03 * ax.get_xlim()[1])
+            ax.set_xlim(left=-0.06 * ax.get_xlim()[1])
             ax.yaxis.set_major_locator(MaxNLocator(nbins=6))
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=4 if identified else 2)
@@ -65,7 +65,7 @@ def _draw_points(ax: Axes, replay: Replay, name: str) -> None:
             ax.errorbar(
                 x.mean, y.mean, xerr=_bar(x), yerr=_bar(y), color=colour, elinewidth=0.5, capsize=1.2, alpha=0.6
             )
-        numbers = ", ".join(str(replay.rules.index(result) + 1) for result in results)
+        numbers = _ranges([replay.rules.index(result) + 1 for result in results])
         points = sorted((result["tv"].mean, result[name].mean) for result in results)
         ax.plot(
             *zip(*points, strict=True),
@@ -75,6 +75,17 @@ def _draw_points(ax: Axes, replay: Replay, name: str) -> None:
             linewidth=0.7,
             label=f"{numbers} {family}",
         )
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Rising numbers with runs drawn together: 1, 4–7."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
 def _number_points(ax: Axes, replay: Replay, name: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import torch
 from tokenizers import Tokenizer, models
 
 import gpu
@@ -187,6 +188,28 @@ def test_earlier_results_are_not_written_over_unless_asked(folder: Path, tmp_pat
     assert sorted(path.name for path in out.iterdir()) == ["mine.txt", "report.html", "results.json", "results.parquet"]
     with pytest.raises(InvalidInput, match="is a file"):
         gpu.replay(trace, ["lossless"], out=out / "mine.txt")
+
+
+def _same(number: int, target: torch.Tensor, draft: torch.Tensor) -> None:
+    draft[:] = target[: draft.shape[0]]
+
+
+@pytest.mark.parametrize(
+    ("made", "specs"),
+    [
+        ({"count": 1, "k": 1, "v": 2}, ["lossless"]),
+        ({"count": 3, "edit": _same}, ["lossless", "lenience:l=0.5", "min-p:base=1"]),
+        ({"count": 4, "temperature": 0}, ["lossless", "cos:w=0.5", "typical"]),
+        ({"count": 4, "edit": _same}, [f"lenience:l={l / 50}" for l in range(1, 31)]),
+    ],
+    ids=["one position", "draft equals target", "greedy", "thirty settings"],
+)
+def test_extreme_traces_have_a_page_too(tmp_path: Path, made: dict, specs: list[str]) -> None:
+    gpu.replay(traces.write(tmp_path / "trace", **made), specs, out=tmp_path / "out")
+    structure = Structure((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    assert structure.open == []
+    assert all(spec in "".join(structure.text) for spec in specs)
+    assert not re.search(r"\bnan\b", "".join(structure.text))
 
 
 def test_a_page_without_block_efficiency_says_so(folder: Path, tmp_path: Path) -> None:
