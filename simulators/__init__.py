@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fly_theory.errors import MissingExtra
 
 if TYPE_CHECKING:
+    from simulators.amplification import amplification_figure as amplification_figure
     from simulators.estimates import Estimate as Estimate
     from simulators.processes import simulate_mismatches as simulate_mismatches
     from simulators.processes import simulate_process as simulate_process
@@ -21,6 +22,7 @@ _EXPORTS = {
     "Estimate": "simulators.estimates",
     "Settings": "simulators.simulation",
     "Simulation": "simulators.simulation",
+    "amplification_figure": "simulators.amplification",
     "simulate": "simulators.rules",
     "simulate_mismatches": "simulators.processes",
     "simulate_process": "simulators.processes",

@@ -17,7 +17,7 @@ from fly_theory.cli.output import display, number, print_json, table
 from fly_theory.cli.pair_source import DraftList, ExampleName, TargetList, pair_of
 from fly_theory.errors import InvalidInput
 from fly_theory.provenance import provenance
-from fly_theory.registry import block_rule, rule, rules
+from fly_theory.registry import block_rule, rule, rules, tree_rule
 
 if TYPE_CHECKING:
     from fly_theory.pairs import MarkovPair
@@ -28,7 +28,7 @@ _MOST_ROWS = 40
 
 
 def simulate(
-    specs: Annotated[list[str], typer.Argument(metavar="RULE...", help="SPECs of token or block rules.")],
+    specs: Annotated[list[str], typer.Argument(metavar="RULE...", help="SPECs of token, block or tree rules.")],
     pair: ExampleName = None,
     p: TargetList = None,
     q: DraftList = None,
@@ -42,6 +42,13 @@ def simulate(
         int | None, typer.Option("--draft-length", "-K", help="Draft tokens a round; none judges single tokens.")
     ] = None,
     length: Annotated[int | None, typer.Option(help="Write texts of this many tokens, over repeated rounds.")] = None,
+    tree: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,...", help="Draft a tree whose nodes have so many children at each depth."),
+    ] = None,
+    drawing: Annotated[
+        str, typer.Option(help="How siblings are drawn: with-replacement, without-replacement or deterministic.")
+    ] = "with-replacement",
     trials: Annotated[int, typer.Option(help="Most trials to run.")] = 100_000,
     seed: Annotated[int, typer.Option(help="Of every random draw; every rule sees the same draws.")] = 0,
     until: Annotated[
@@ -56,13 +63,16 @@ def simulate(
 ) -> None:
     """Estimate by simulation what rules do, with intervals, beside exact values where they can be had.
 
-    Token rules judge single tokens; with -K they judge blocks, as block rules do.
+    Token rules judge single tokens; with -K they judge blocks, as block rules do; with --tree they judge siblings in
+    turn, beside tree rules.
 
     Examples:
 
       fly-theory simulate lossless lenience:l=0.5 --pair golden
 
       fly-theory simulate lossless block --pair golden -K 5 --trials 1000000
+
+      fly-theory simulate lossless traversal --pair golden --tree 2,2 --drawing without-replacement
 
       fly-theory simulate fly:theta=0.3,window=2 --markov pair.json -K 8 --length 4 --until 0.01 --plot figure.png
     """
@@ -81,10 +91,12 @@ def simulate(
     else:
         name, on = str(markov), _markov_pair(markov)
     blocks = draft_length is not None or length is not None or markov is not None
-    if blocks and draft_length is None:
+    if tree is None and blocks and draft_length is None:
         msg = "--draft-length (-K) is missing: with --length or --markov, rules judge blocks of K drafts"
         raise InvalidInput(msg)
-    subjects = [block_rule(spec) if blocks else _token_rule(spec) for spec in specs]
+    parents = None if tree is None else _topology(tree)
+    make = tree_rule if parents else block_rule if blocks else _token_rule
+    subjects = [make(spec) for spec in specs]
     simulations = []
     with _meter() as meter:
         for spec, subject in zip(specs, subjects, strict=True):
@@ -97,6 +109,8 @@ def simulate(
                     seed,
                     draft_length=draft_length,
                     length=length,
+                    parents=parents,
+                    drawing=drawing,
                     confidence=confidence,
                     mean_interval=mean_interval,
                     until=until,
@@ -123,7 +137,21 @@ def _token_rule(spec: str) -> Any:
     if spec.partition(":")[0] in rules(level="block"):
         msg = f"--draft-length (-K) is missing: {spec} judges blocks of K drafts"
         raise InvalidInput(msg)
+    if spec.partition(":")[0] in rules(level="tree"):
+        msg = f"--tree is missing: {spec} judges draft trees"
+        raise InvalidInput(msg)
     return rule(spec)
+
+
+def _topology(text: str) -> tuple[int, ...]:
+    from fly_theory.trees import branching
+
+    try:
+        counts = [int(count) for count in text.split(",")]
+    except ValueError as error:
+        msg = f"--tree {text!r} is not a list of integers such as 2,2: the number of children at each depth"
+        raise InvalidInput(msg) from error
+    return branching(counts)
 
 
 def _markov_pair(path: Path) -> "MarkovPair":

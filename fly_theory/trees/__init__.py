@@ -1,5 +1,6 @@
 """Draft trees and the rules that verify them: several candidates a position, judged at once."""
 
+from fly_theory.trees.amplification import Amplification, accept_set_law, amplify, text_law
 from fly_theory.trees.base import TreeLaw, TreeRule, Verdicts, Walk, expected_kept
 from fly_theory.trees.builders import Drafted, branching, chain, expand, merge, stack
 from fly_theory.trees.laws import PositionLaw, TreeLengths, expected_lengths, joint_law, position_law
@@ -9,6 +10,7 @@ from fly_theory.trees.tree import DRAWINGS, DraftTree, Drawing, Siblings
 
 __all__ = [
     "DRAWINGS",
+    "Amplification",
     "DraftTree",
     "Drafted",
     "Drawing",
@@ -20,6 +22,8 @@ __all__ = [
     "TreeRule",
     "Verdicts",
     "Walk",
+    "accept_set_law",
+    "amplify",
     "branching",
     "chain",
     "expand",
@@ -31,5 +35,6 @@ __all__ = [
     "position_law",
     "siblingwise",
     "stack",
+    "text_law",
     "transport_acceptance",
 ]
