@@ -3,10 +3,12 @@
 Statement.  For any set A, however chosen, out = q 1_A + (1 - q(A)) p and TV(out, p) = q(A) TV(q_A, p). When A misses a token
 that target and draft both can produce, the rule is strictly above the TV line. Its distance to the truncated target p_A, which
 the matched baseline emits, lies between (1 - q(A)) (1 - p(A)) and that plus q(A) TV(q_A, p_A). Trying n drafts in turn gives
-out_n = (1 - s_n) q_A + s_n p with s_n = (1 - q(A))^n: more drafts, less target.
+out_n = (1 - s_n) q_A + s_n p with s_n = (1 - q(A))^n: more drafts, less target. Deterministic candidates, such as the top k
+of a draft tree, collapse to a point mass at the first that is allowed.
 
 Proof.  out - p = q(A) (q_A - p). On the line each token would have out between p and q; a missed token keeps out = (1 - q(A)) p
-there, while its whole draft is rejected, which wastes min(p, q). The last law is an induction on n.
+there, while its whole draft is rejected, which wastes min(p, q). The law of n drafts is an induction on n; a candidate with
+q(A) = 0 changes nothing, and one with q(A) = 1 is emitted.
 """
 
 import fly_theory as ft
@@ -139,3 +141,27 @@ def iid_drafts(d: Derivation) -> None:
         apart = d.mass("distances are nowhere negative", abs(p - on_set))
         d.goal("distance", _tv(p, out) == (1 - share) * _tv(p, on_set))
         d.goal("more drafts, less target", (1 - shorter) * apart >= (1 - share) * apart, _tv(p, after) >= _tv(p, out))
+
+
+@theorem(
+    "deterministic-drafts",
+    "of deterministic candidates an accept-set rule emits the first allowed one for certain, and the target only if none is allowed",
+    r"q(A) = 1 \Rightarrow \mathrm{out} = q,\qquad q(A) = 0 \Rightarrow \mathrm{out} = \mathrm{later}",
+)
+def deterministic_drafts(d: Derivation) -> None:
+    """One candidate more, before those that would emit any law `later`: a point mass q has q(A) = 1 or q(A) = 0."""
+    for name in ACCEPT_SETS:
+        for allowed_at_all in (True, False):
+            r, allowed, mass, _ = _reading(d, name)
+            p, q, xp = r.p, r.q, array_namespace(r.p)
+            later = d.row("later")
+            out = r.rule.induced_from(Verdict(r.accepted, later), q)
+            missed = d.mass("the draft off the set is nowhere negative", xp.where(allowed, 0 * q, q))
+            d.sum_lemma("on and off the set is all of the draft", q == r.accepted + xp.where(allowed, 0 * q, q))
+            if allowed_at_all:
+                d.suppose("the draft lives on the set", mass == 1)
+                d.goal("the candidate is emitted", missed <= 0, out == q)
+            else:
+                d.suppose("the draft lives off the set", mass == 0)
+                d.goal("it changes nothing", out == later)
+                d.goal("and without others the target is emitted", r.out == p)
