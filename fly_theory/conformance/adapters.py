@@ -8,8 +8,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
+from fly_theory.blocks import Block
 from fly_theory.conformance.scripted import Scripted
 from fly_theory.errors import InvalidInput, MissingExtra
+from fly_theory.exact import exact
 
 __all__ = ["TensorVerifier", "block_rule_verifier", "transformers_speculative_sampling"]
 
@@ -47,7 +49,7 @@ class TensorVerifier:
         if scale not in ("probabilities", "log-probabilities"):
             msg = f"scale={scale!r}; allowed are 'probabilities' and 'log-probabilities'"
             raise InvalidInput(msg)
-        self._function, self._batched, self._scale, self._dtype = function, batched, scale, dtype
+        self._function, self.batch_axis, self._scale, self._dtype = function, batched, scale, dtype
         self._generator = generator
         self.__qualname__ = getattr(function, "__qualname__", type(function).__name__)
         if batched:
@@ -55,7 +57,7 @@ class TensorVerifier:
 
     def __call__(self, target_probs: Any, draft_probs: Any, draft_tokens: Any, rng: Any) -> list[int]:
         """Emitted ids of one request: target p (K+1, V), draft q^ (K, V), drafted ids (K,)."""
-        if self._batched:
+        if self.batch_axis:
             return self._batch(target_probs[None], draft_probs[None], draft_tokens[None], rng)[0]
         return _ids(self._run(target_probs, draft_probs, draft_tokens, rng))
 
@@ -109,13 +111,22 @@ def transformers_speculative_sampling(*, eos: int | None = None) -> TensorVerifi
 
 
 def block_rule_verifier(rule: Any) -> Callable[[Any, Any, Any, Any], list[int]]:
-    """A block-level rule of this project as a verifier: n from its length law, then the token after n kept drafts."""
-    from fly_theory.blocks import Block
+    """A block-level rule of this project as a verifier: n from its length law, then the token after n kept drafts.
+
+    Raises
+    ------
+    InvalidInput
+        For a rule that goes on until K tokens are out, which needs calls of both models in between.
+    """
+    if rule.completes_block:
+        msg = f"{rule.spec} emits K tokens whatever it keeps, for which it calls both models again; it is no verifier"
+        raise InvalidInput(msg)
 
     def verifier(target_probs: Any, draft_probs: Any, draft_tokens: Any, rng: Any) -> list[int]:
         if not len(draft_tokens):
             return [rng.choice(target_probs[0])]
-        block = Block(target_probs.astype(float), draft_probs.astype(float), draft_tokens)
+        target, draft = (exact(rows.tolist()) if rows.dtype == object else rows for rows in (target_probs, draft_probs))
+        block = Block(target, draft, draft_tokens)
         kept = rng.choice(rule.length_law(block))
         return [*draft_tokens[:kept], rng.choice(rule.next_token(block)[kept])]
 

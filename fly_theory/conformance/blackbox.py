@@ -36,9 +36,9 @@ def conformance(
     claims: Sequence[Claim] = (Lossless(),),
     seed: int = 0,
     false_alarm: float = 1e-6,
-    resolution: float = 0.05,
+    resolution: float = 0.03,
     call_seconds: float = 5.0,
-    seconds: float = 60.0,
+    seconds: float = 120.0,
     coin_bits: int | None = None,
 ) -> Report:
     """Find the law of the text that a verifier emits, and hold it against the target's.

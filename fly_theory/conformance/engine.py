@@ -18,7 +18,7 @@ from fly_theory.conformance.guard import CallFailed, guarded, read_tokens
 from fly_theory.conformance.laws import Row, Text, read_row, read_table
 from fly_theory.conformance.metrics import check_stopping
 from fly_theory.conformance.observations import Observations, worst_of
-from fly_theory.conformance.sampled import measured
+from fly_theory.conformance.sampled import chance_at, measured
 from fly_theory.conformance.sequential import Tally, detectable_tv, log_evidence, samples_for
 from fly_theory.conformance.summary import check_claims, invalid, summarise
 from fly_theory.errors import InvalidInput, MissingExtra
@@ -184,7 +184,7 @@ class _Run:
     def emitted(self, chance: float) -> Emitted:
         """The joint law of the first tokens; it differs too where later ones do."""
         differs = max(self.tally.log_evidence, self._token_evidence()) >= -math.log(chance)
-        return measured(self._case, self.tally, chance / (self._looks * (self._looks + 1)), differs=differs)
+        return measured(self._case, self.tally, chance_at(self._looks, chance), differs=differs)
 
     def every_token(self, chance: float) -> Result:
         """Whether each token follows the law given those before it."""

@@ -25,8 +25,8 @@ class Judge:
         """How laws are found, for the report."""
         raise NotImplementedError
 
-    def law(self, case: Case) -> Emitted:
-        """The law of the emitted text.
+    def law(self, case: Case, *, roughly: bool = False) -> Emitted:
+        """The law of the emitted text; `roughly` says that twice the usual deviation is small enough to look for.
 
         Raises
         ------

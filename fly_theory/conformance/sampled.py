@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import beta
 
 from fly_theory.conformance.cases import Case
-from fly_theory.conformance.emitted import Emitted, distance, prefix_law
+from fly_theory.conformance.emitted import Emitted, prefix_law
 from fly_theory.conformance.judge import Judge
 from fly_theory.conformance.laws import Text
 from fly_theory.conformance.numbers import ratio
@@ -19,8 +19,9 @@ from fly_theory.conformance.scripted import Seeded
 from fly_theory.conformance.sequential import Tally, detectable_tv, samples_for
 from fly_theory.report import Estimate
 
-__all__ = ["Sampled", "measured"]
+__all__ = ["Sampled", "chance_at", "measured"]
 
+# Samples are looked at after so many, then in rounds that grow by a quarter.
 _ROUND = 256
 
 
@@ -31,7 +32,7 @@ class Sampled(Judge):
     chance : false-alarm budget of each law
     resolution : the TV that a law is sampled long enough to find
     deadline : when to stop, as a reading of time.monotonic()
-    detectable : the TV that was in reach on the case where it was worst
+    detectable : the TV that was in reach on the case where it was worst, those looked at roughly left aside
     """
 
     seed: int
@@ -49,7 +50,7 @@ class Sampled(Judge):
     def method(self) -> str:
         return "samples"
 
-    def law(self, case: Case) -> Emitted:
+    def law(self, case: Case, *, roughly: bool = False) -> Emitted:
         """The law of the emitted text, give or take `radius`; `differs` is the answer of the sequential test.
 
         Raises
@@ -58,33 +59,35 @@ class Sampled(Judge):
             When a call fails.
         """
         tally = Tally(case.goal_law, case.positions)
-        wanted = samples_for(tally, self.resolution, self.chance)
+        wanted = samples_for(tally, self.resolution * (2 if roughly else 1), self.chance)
         drafts = list(case.drafts())
         weights = np.array([float(weight) for weight, _ in drafts])
         handed = [case.inputs(tokens).floats() for _, tokens in drafts]
         goal = functools.cache(lambda text: tuple(map(float, case.goal(text))))
-        lengths, longest, threshold, looks = 0, case.draft_length + 1, math.log(1 / self.chance), 0
-        while tally.total < wanted and tally.log_evidence < threshold:
+        lengths, longest, looks, differs = 0, case.draft_length + 1, 0, False
+        while tally.total < wanted and not (differs and self._is_measured(tally, looks)):
             if time.monotonic() > self.deadline and tally.total:
                 self.out_of_time = True
                 break
-            which = self._rng.generator.choice(
-                len(drafts), size=min(_ROUND, wanted - tally.total), p=weights / weights.sum()
-            )
+            size = min(max(_ROUND, tally.total // 4), wanted - tally.total)
+            which = self._rng.generator.choice(len(drafts), size=size, p=weights / weights.sum())
             emitted = [self.call(case, handed[i].copy(), self._rng) for i in which]
             lengths += sum(map(len, emitted))
             longest = max(longest, *map(len, emitted))
             tally.add([self._complete(case, tokens, goal) for tokens in emitted])
             looks += 1
-        differs = tally.log_evidence >= threshold
-        if not differs:
+            differs = differs or tally.log_evidence >= -math.log(self.chance)
+        if not (differs or roughly):
             self.detectable = max(self.detectable, detectable_tv(tally, tally.total, self.chance))
         self.calls += tally.total
-        # Summed over looks, 1 / (look (look + 1)) is one, so these intervals hold wherever the sampling stopped.
-        chance = self.chance / (looks * (looks + 1))
+        chance = chance_at(looks, self.chance)
         found = measured(case, tally, chance, differs=differs)
         rate_radius = (longest - 1) * math.sqrt(math.log(2 / chance) / (2 * tally.total))
         return replace(found, tokens_per_call=lengths / tally.total, rate_radius=rate_radius)
+
+    def _is_measured(self, tally: Tally, looks: int) -> bool:
+        """Whether the interval of the TV leaves zero out."""
+        return tally.tv > tally.radius(chance_at(looks, self.chance))
 
     def _complete(self, case: Case, emitted: Text, goal: Callable[[Text], Any]) -> Text:
         """The text that starts with an emission, continued with draws from the goal law."""
@@ -94,10 +97,14 @@ class Sampled(Judge):
         return text
 
 
+def chance_at(look: int, chance: float) -> float:
+    """The share of a chance that goes to one look; over all looks they sum to it, so one may stop at any of them."""
+    return chance / (look * (look + 1)) if look else chance
+
+
 def measured(case: Case, tally: Tally, chance: float, *, differs: bool) -> Emitted:
     """A tally as a law with intervals that hold but for this chance each."""
-    law, radius = tally.frequencies(), tally.radius(chance)
-    tv = float(distance(law, case.goal_law))
+    law, radius, tv = tally.frequencies(), tally.radius(chance), tally.tv
     interval = Estimate(tv, max(0.0, tv - radius), min(1.0, tv + radius))
     return Emitted(case, law, radius, None, None, interval, _ratio(case, law, tally.total, chance), differs)
 

@@ -70,6 +70,12 @@ class Tally:
         """Log of the evidence against the law."""
         return math.inf if self.impossible else self._log_evidence(self.counts)
 
+    @property
+    def tv(self) -> float:
+        """Total variation between the frequencies and the law."""
+        outside = sum(self.impossible.values()) / self.total
+        return float(np.abs(self.counts / self.total - self.law).sum() + outside) / 2
+
     def frequencies(self) -> dict[Text, float]:
         """Relative frequency of every text seen."""
         seen = {**dict(zip(self.texts, self.counts.tolist(), strict=True)), **self.impossible}
