@@ -145,7 +145,7 @@ def iid_drafts(d: Derivation) -> None:
 
 @theorem(
     "deterministic-drafts",
-    "of deterministic candidates an accept-set rule emits the first allowed one for certain, and the target only if none is allowed",
+    "of deterministic candidates an accept-set rule emits the first allowed for certain, else the target",
     r"q(A) = 1 \Rightarrow \mathrm{out} = q,\qquad q(A) = 0 \Rightarrow \mathrm{out} = \mathrm{later}",
 )
 def deterministic_drafts(d: Derivation) -> None:
