@@ -1,7 +1,7 @@
 """`fly-theory diagram`."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +14,11 @@ from fly_theory.errors import InvalidInput
 from fly_theory.example_pairs import EXAMPLE_PAIRS
 from fly_theory.provenance import provenance
 from fly_theory.registry import rule as rule_of
-from fly_theory.rules import Rule
+from fly_theory.registry import rules as rules_of
+from fly_theory.registry import tree_rule
+
+if TYPE_CHECKING:
+    from fly_theory.figures.diagram import OneTokenRule
 
 _TOP_OF_TRACE = 15
 
@@ -33,6 +37,12 @@ def diagram(
         int | None,
         typer.Option(help="Show this many tokens and the sum of the others; 15 on a trace, else all up to 60."),
     ] = None,
+    drafts: Annotated[
+        int | None, typer.Option(help="Draft this many candidates: token rules try them in turn, beside tree rules.")
+    ] = None,
+    drawing: Annotated[
+        str, typer.Option(help="How candidates are drawn: with-replacement, without-replacement or deterministic.")
+    ] = "with-replacement",
     width: Annotated[float | None, typer.Option(help="Width in inches; a paper's column or two by default.")] = None,
     list_pairs: Annotated[bool, typer.Option("--list-pairs", help="List the example pairs and stop.")] = False,
     as_json: AsJson = False,
@@ -46,6 +56,8 @@ def diagram(
       fly-theory diagram lossless lenience:l=0.5 cos:w=0.5 -o figure.pdf
 
       fly-theory diagram cos:w=0.5 --p 1/2,3/10,1/5 --q 0.2,0.1,0.7 -o figure.png
+
+      fly-theory diagram lossless k-seq min-p:base=0.5 --pair golden --drafts 3 -o figure.png
 
       fly-theory diagram lossless --trace trace --block 3 --position 2 -o figure.svg
     """
@@ -68,7 +80,7 @@ def diagram(
     else:
         found = pair_of_trace(trace, block, position, temperature)
         top = _TOP_OF_TRACE if top is None else top
-    rules = [rule_of(spec) for spec in specs]
+    rules = [_rule(spec, drafts, drawing) for spec in specs]
     figure = figures.diagram(found.p, found.q, rules, titles=specs, token_name=found.token_name, top=top, width=width)
     figures.save(figure, out, description=f"fly-theory {__version__} diagram {' '.join(specs)}: {found.name}")
     panels = [{**_measures(found, rule), "ceiling": ceiling_factor(rule, found.p, found.q)} for rule in rules]
@@ -80,7 +92,19 @@ def diagram(
         display(table(headings, map(_row, panels), numeric=headings[1:]), f"wrote {out}")
 
 
-def _measures(pair: Pair, rule: Rule) -> dict[str, Any]:
+def _rule(spec: str, drafts: int | None, drawing: Any) -> "OneTokenRule":
+    if drafts is None:
+        if spec.partition(":")[0] in rules_of(level="tree"):
+            msg = f"--drafts is missing: {spec} judges several candidates"
+            raise InvalidInput(msg)
+        one_draft: OneTokenRule = rule_of(spec)
+        return one_draft
+    from fly_theory.trees import AtPosition
+
+    return AtPosition(tree_rule(spec), drafts, drawing)
+
+
+def _measures(pair: Pair, rule: "OneTokenRule") -> dict[str, Any]:
     out = rule.induced(pair.p, pair.q)
     return {
         "spec": rule.spec,

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import matplotlib as mpl
 import numpy as np
@@ -15,14 +15,13 @@ from matplotlib.textpath import TextPath
 from matplotlib.ticker import MaxNLocator
 
 from fly_theory.arrays import Array
-from fly_theory.claims import Ceiling
+from fly_theory.claims import Ceiling, Claim
 from fly_theory.distributions import as_pair
 from fly_theory.divergence import max_ratio, total_variation
 from fly_theory.errors import InvalidInput, ShapeError
 from fly_theory.figures.style import COLOURS, LABEL_FONTS, ONE_COLUMN, TWO_COLUMNS, drawable, new_figure, style
-from fly_theory.rules import Rule
 
-__all__ = ["ceiling_factor", "diagram"]
+__all__ = ["OneTokenRule", "ceiling_factor", "diagram"]
 
 OTHER = "other"
 
@@ -46,6 +45,20 @@ _LONGEST_FLAT = 2
 _CHARACTER = 0.05
 
 
+class OneTokenRule(Protocol):
+    """What is drawn: a token-level rule, or anything that emits one token from one pair p and q, (V,) each."""
+
+    @property
+    def spec(self) -> str: ...
+
+    @property
+    def claims(self) -> tuple[Claim, ...]: ...
+
+    def acceptance(self, p: Array, q: Array) -> Array: ...
+
+    def induced(self, p: Array, q: Array) -> Array: ...
+
+
 @dataclass(frozen=True)
 class _Panel:
     """What one panel shows: p, q, out and ceiling (None where none is claimed) of each bar, and the figures above."""
@@ -63,7 +76,7 @@ class _Panel:
 def diagram(
     p: Array | Sequence[Any],
     q: Array | Sequence[Any],
-    rules: Sequence[Rule],
+    rules: Sequence[OneTokenRule],
     *,
     titles: Sequence[str] | None = None,
     token_name: Callable[[int], str] = str,
@@ -77,7 +90,7 @@ def diagram(
     p, q
         Target and draft, (V,) each: lists, numpy arrays, or what numpy can read without a copy.
     rules
-        Token-level rules.
+        Token-level rules, or tree rules as `fly_theory.trees.AtPosition`.
     titles
         One title a panel; the SPEC of the rule by default.
     token_name
@@ -113,7 +126,7 @@ def diagram(
         return _draw(panels, [_name(ids, token_name) for ids in bars], width)
 
 
-def ceiling_factor(rule: Rule, p: Array, q: Array) -> float | None:
+def ceiling_factor(rule: OneTokenRule, p: Array, q: Array) -> float | None:
     """The smallest factor c with which the rule claims out <= c p on this pair (V,), or None when it claims none."""
     factors = [
         float(claim.factor(p, q) if callable(claim.factor) else claim.factor)
@@ -126,7 +139,7 @@ def ceiling_factor(rule: Rule, p: Array, q: Array) -> float | None:
 def _check(
     p: Array,
     q: Array,
-    rules: Sequence[Rule],
+    rules: Sequence[OneTokenRule],
     titles: Sequence[str] | None,
     top: int | None,
     width: float,
@@ -161,7 +174,7 @@ def _bars(p: Array, q: Array, top: int | None) -> list[Array]:
     return [*order[shown[order]][:, None], np.flatnonzero(~shown)]
 
 
-def _panel(p: Array, q: Array, rule: Rule, bars: list[Array], title: str) -> _Panel:
+def _panel(p: Array, q: Array, rule: OneTokenRule, bars: list[Array], title: str) -> _Panel:
     out, factor = rule.induced(p, q), ceiling_factor(rule, p, q)
     heights = _heights(p, bars)
     return _Panel(

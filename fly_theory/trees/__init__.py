@@ -5,12 +5,14 @@ from fly_theory.trees.base import TreeLaw, TreeRule, Verdicts, Walk, expected_ke
 from fly_theory.trees.builders import Drafted, branching, chain, expand, merge, stack
 from fly_theory.trees.laws import PositionLaw, TreeLengths, expected_lengths, joint_law, position_law
 from fly_theory.trees.limits import optimal_acceptance, transport_acceptance
+from fly_theory.trees.position import AtPosition
 from fly_theory.trees.siblingwise import Siblingwise, siblingwise
 from fly_theory.trees.tree import DRAWINGS, DraftTree, Drawing, Siblings
 
 __all__ = [
     "DRAWINGS",
     "Amplification",
+    "AtPosition",
     "DraftTree",
     "Drafted",
     "Drawing",
