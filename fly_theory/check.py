@@ -3,14 +3,17 @@
 from collections.abc import Iterable
 from typing import Any
 
+from fly_theory.block_check import check_block_rule
+from fly_theory.blocks.base import BlockRule
 from fly_theory.claim_text import claim_from_text
 from fly_theory.claims import Claim
 from fly_theory.errors import FlyTheoryError, InvalidInput
 from fly_theory.parameters import build
-from fly_theory.registry import load, rules
+from fly_theory.registry import Level, load, rules
 from fly_theory.report import Report
-from fly_theory.rule_check import Source, check_rule, quoted
+from fly_theory.rule_check import check_rule
 from fly_theory.rules.base import Rule
+from fly_theory.witness_test import Source, quoted
 
 __all__ = ["check"]
 
@@ -19,18 +22,19 @@ def check(spec: Any, claims: Iterable[Claim | str] | None = None, *, cases: int 
     """Whether a rule is what it claims to be: one result per invariant, a refutation with its smallest counterexample.
 
     Every invariant is judged on rational pairs of a target p and a draft q over a few tokens, in exact arithmetic; a
-    rule that cannot be read exactly is judged in float64, and the report says so.
+    rule that cannot be read exactly is judged in float64, and the report says so. A block rule is judged on pairs whose
+    rows depend on the last token, by the law of the text that it emits.
 
     Parameters
     ----------
     spec
-        A SPEC (`lenience:l=0.4`, `package.module:Object`, `my_rule.py:MyRule`), a rule, a rule class without required
-        parameters, or a verifier function, which goes to `fly_theory.conformance`.
+        A SPEC (`lenience:l=0.4`, `block`, `package.module:Object`, `my_rule.py:MyRule`), a rule of the token or the
+        block level, such a class without required parameters, or a verifier function, which goes to `ft.conformance`.
     claims
-        Claims, or their texts (`lossless`, `ceiling:2`); by default what the rule itself claims. What every rule owes
-        (`fly_theory.invariants.STRUCTURAL`) is always judged.
+        Claims, or their texts (`lossless`, `ceiling:2`); by default what the rule itself claims, and of a verifier that
+        it is lossless. What every rule owes (`STRUCTURAL` in `fly_theory.invariants`) is always judged.
     cases
-        How many pairs are drawn; equal ones are judged once.
+        How many pairs are drawn for a token-level rule (a fifth of that for a block rule); equal ones are judged once.
     seed
         The same seed draws the same pairs.
 
@@ -40,41 +44,29 @@ def check(spec: Any, claims: Iterable[Claim | str] | None = None, *, cases: int 
         For a SPEC or a claim that cannot be read.
     """
     subject = _subject(spec)
-    if isinstance(subject, Rule):
-        asked = subject.claims if claims is None else [_claim(claim) for claim in claims]
+    asked = (
+        None if claims is None else [claim_from_text(claim) if isinstance(claim, str) else claim for claim in claims]
+    )
+    if isinstance(subject, Rule | BlockRule):
+        asked = list(subject.claims) if asked is None else asked
         name, source = _names(subject, spec)
-        return check_rule(subject, asked, subject=name, source=source, cases=cases, seed=seed)
+        if isinstance(subject, Rule):
+            return check_rule(subject, asked, subject=name, source=source, cases=cases, seed=seed)
+        return check_block_rule(subject, asked, subject=name, source=source, cases=cases, seed=seed)
     if callable(subject):
         from fly_theory.conformance import conformance
 
-        return conformance(subject, seed=seed)
-    msg = f"{spec!r} is a {type(subject).__name__}; check takes rules and verifier functions"
+        return conformance(subject, seed=seed) if asked is None else conformance(subject, claims=asked, seed=seed)
+    msg = f"{spec!r} is a {type(subject).__name__}; check takes token-level rules, block rules and verifier functions"
     raise InvalidInput(msg)
 
 
-def _claim(claim: Claim | str) -> Claim:
-    return claim_from_text(claim) if isinstance(claim, str) else claim
-
-
 def _subject(spec: Any) -> Any:
-    if isinstance(spec, str):
-        return _loaded(spec)
-    return build(spec, {}) if isinstance(spec, type) and issubclass(spec, Rule) else spec
-
-
-def _names(rule: Rule, spec: Any) -> tuple[str, Source]:
-    """What to call a rule, and how Python code makes it."""
-    if isinstance(spec, str):
-        return spec, Source(f"ft.rule({quoted(spec)})")
-    if getattr(rule, "name", None) in rules(level="token"):
-        return rule.spec, Source(f"ft.rule({quoted(rule.spec)})")
-    cls = type(rule)
-    return rule.spec, Source(repr(rule), (f"from {cls.__module__} import {cls.__qualname__}",))
-
-
-def _loaded(spec: str) -> Any:
+    if not isinstance(spec, str):
+        return build(spec, {}) if isinstance(spec, type) and issubclass(spec, Rule | BlockRule) else spec
+    level: Level = "block" if spec.partition(":")[0] in rules(level="block") else "token"
     try:
-        target, settings = load(spec)
+        target, settings = load(spec, level=level)
     except FlyTheoryError:
         raise
     except Exception as error:
@@ -86,3 +78,14 @@ def _loaded(spec: str) -> Any:
         msg = f"{spec!r} names a {type(target).__name__}, which takes no parameters"
         raise InvalidInput(msg)
     return target
+
+
+def _names(rule: Rule | BlockRule, spec: Any) -> tuple[str, Source]:
+    """What to call a rule, and how Python code makes it."""
+    function = "rule" if isinstance(rule, Rule) else "block_rule"
+    if isinstance(spec, str):
+        return spec, Source(f"ft.{function}({quoted(spec)})")
+    if rule.spec.partition(":")[0] in rules():
+        return rule.spec, Source(f"ft.{function}({quoted(rule.spec)})")
+    cls = type(rule)
+    return rule.spec, Source(repr(rule), (f"from {cls.__module__} import {cls.__qualname__}",))

@@ -12,9 +12,9 @@ def entropy(p: Array) -> Array:
 
 
 def normalised_entropy(p: Array) -> Array:
-    """Entropy divided by log V, in [0, 1]: the gate of FLy as the paper writes it (arXiv 2511.22972)."""
+    """Entropy divided by log V, in [0, 1], 0 for V = 1: the gate of FLy as the paper writes it (arXiv 2511.22972)."""
     xp = array_namespace(p)
-    return entropy(p) / xp.log(constant(p.shape[-1], p))
+    return entropy(p) / xp.log(constant(max(p.shape[-1], 2), p))
 
 
 def top_k_entropy(p: Array, k: int) -> Array:

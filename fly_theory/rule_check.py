@@ -1,93 +1,36 @@
 """The part of `check` that judges token-level rules: every invariant on drawn pairs, the refuted on small ones."""
 
 import dataclasses
-import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 import fly_theory
 from fly_theory import divergence, invariants
-from fly_theory.arrays import Array
+from fly_theory.arithmetic import Arithmetic, most_exact
 from fly_theory.claim_text import TARGET_SUPPORT
 from fly_theory.claims import Claim, FixedPoint, Lossless, OnTheLine
 from fly_theory.distributions import trusted_inputs
 from fly_theory.errors import ExactnessError, UndecidableError
-from fly_theory.exact import exact
-from fly_theory.interpreters import Interpreter
-from fly_theory.invariants import FLOAT_TOLERANCE, Case, Invariant, RuleFailure, Violation
+from fly_theory.invariants import Case, Invariant, RuleFailure, Violation
 from fly_theory.invariants.base import values
 from fly_theory.provers import theorem
-from fly_theory.report import Report, Result, VerdictName, Witness, show
+from fly_theory.report import Report, Witness
 from fly_theory.rules.base import Rule
 from fly_theory.search import Pair, drawn, smallest
+from fly_theory.strategies import pairs
+from fly_theory.tally import Tally, result, verdict_of
+from fly_theory.witness_test import Source, pytest_case, quoted
 
-__all__ = ["Source", "check_rule", "quoted"]
+__all__ = ["check_rule"]
 
 # How many simpler pairs are tried in place of a shrunk one; none for what was not asked, which is shown in passing.
 _ENUMERATED = 2000
 
 # Judged for every rule, claimed or not: they say what the rule is.
 _INFORMATIVE = tuple(map(invariants.of_claim, (Lossless(), OnTheLine(), TARGET_SUPPORT, FixedPoint())))
-
-
-class Source(NamedTuple):
-    """How Python code makes a rule."""
-
-    expression: str
-    imports: tuple[str, ...] = ()
-
-
-def quoted(text: str) -> str:
-    """A string literal in double quotes."""
-    return json.dumps(text, ensure_ascii=False)
-
-
-@dataclass(frozen=True)
-class _Arithmetic:
-    """The numbers a rule is judged in."""
-
-    description: str
-    array: Callable[[Sequence[Fraction]], Array]
-
-    def case(self, rule: Rule, pair: Pair) -> Case:
-        return Case(rule, *map(self.array, pair))
-
-
-_EXACT = _Arithmetic("exact", exact)
-
-
-def _float64(reason: str) -> _Arithmetic:
-    description = f"float64 within {FLOAT_TOLERANCE:g}, not exact: {reason}"
-    return _Arithmetic(description, lambda row: np.array(row, dtype=np.float64))
-
-
-@dataclass
-class _Tally:
-    """What the drawn pairs said about one invariant."""
-
-    invariant: Invariant
-    judged: int = 0
-    refuted_by: Pair | None = None
-    undecided: str = ""
-
-    def look(self, case: Case, pair: Pair) -> None:
-        if self.refuted_by is not None or not self.invariant.applies(case):
-            return
-        try:
-            violation = self.invariant.judge(case)
-        except RuleFailure:
-            return
-        except UndecidableError as error:
-            self.undecided = str(error)
-            return
-        self.judged += 1
-        self.refuted_by = pair if violation is not None else None
 
 
 @dataclass
@@ -127,8 +70,8 @@ def check_rule(rule: Rule, claims: Sequence[Claim], *, subject: str, source: Sou
     claimed = {invariant.name: (invariant, claim) for claim in claims for invariant in [invariants.of_claim(claim)]}
     asked = [*(invariant for invariant, _ in claimed.values()), *invariants.STRUCTURAL]
     told = [invariant for invariant in _INFORMATIVE if invariant.name not in claimed]
-    pairs = drawn(cases, seed)
-    arithmetic, tallies, extremes = _judged(rule, [*asked, *told], pairs)
+    met = drawn(pairs(), cases, seed)
+    arithmetic, (tallies, extremes) = most_exact(rule, partial(_tallied, rule, [*asked, *told], met))
 
     results = []
     for tally in tallies:
@@ -139,44 +82,34 @@ def check_rule(rule: Rule, claims: Sequence[Claim], *, subject: str, source: Sou
         witness = _witness(tally, arithmetic, rule, source, find)
         if witness is not None:
             pair = witness.inputs["p"], witness.inputs["q"]
-            extremes.look(arithmetic.case(rule, pair), pair)
-        results.append(_result(tally, proof, witness, asked=invariant in asked))
+            extremes.look(_case(rule, pair, arithmetic), pair)
+        results.append(result(tally, proof, witness, asked=invariant in asked))
+    verdict = verdict_of(
+        results, [invariant.name for invariant in invariants.STRUCTURAL], slower=bool(extremes.measures)
+    )
     return Report(
         subject=subject,
-        verdict=_verdict(results, slower=bool(extremes.measures)),
+        verdict=verdict,
         results=tuple(results),
         tv=extremes.tv,
         max_ratio=extremes.max_ratio,
-        measures=extremes.measures if _outcome(results, "lossless") != "refuted" else {},
+        measures=extremes.measures if verdict == "lossless but slower" else {},
         settings={
             "arithmetic": arithmetic.description,
-            "pairs": len(pairs),
+            "pairs": len(met),
             "seed": seed,
             "fly-theory": fly_theory.__version__,
         },
     )
 
 
-def _judged(
-    rule: Rule, judged: Sequence[Invariant], pairs: Sequence[Pair]
-) -> tuple[_Arithmetic, list[_Tally], _Extremes]:
-    """Every pair under every invariant: exactly, or in float64 when the rule cannot be read exactly."""
-    declared = rule.unreadable.get(Interpreter.EXACT)
-    if declared is None:
-        try:
-            return _EXACT, *_tallied(rule, judged, pairs, _EXACT)
-        except ExactnessError as error:
-            declared = str(error)
-    arithmetic = _float64(declared)
-    return arithmetic, *_tallied(rule, judged, pairs, arithmetic)
-
-
 def _tallied(
-    rule: Rule, judged: Sequence[Invariant], pairs: Sequence[Pair], arithmetic: _Arithmetic
-) -> tuple[list[_Tally], _Extremes]:
-    tallies, extremes = [_Tally(invariant) for invariant in judged], _Extremes()
-    for number, pair in enumerate(pairs):
-        case = arithmetic.case(rule, pair)
+    rule: Rule, judged: Sequence[Invariant], met: Sequence[Pair], arithmetic: Arithmetic
+) -> tuple[list[Tally], _Extremes]:
+    """Every pair under every invariant."""
+    tallies, extremes = [Tally(invariant) for invariant in judged], _Extremes()
+    for number, pair in enumerate(met):
+        case = _case(rule, pair, arithmetic)
         extremes.look(case, pair)
         for tally in tallies:
             if number % tally.invariant.stride == 0:
@@ -184,47 +117,16 @@ def _tallied(
     return tallies, extremes
 
 
-# -- results -----------------------------------------------------------------------------------------------------------
-
-
-def _result(tally: _Tally, proof: str | None, witness: Witness | None, *, asked: bool) -> Result:
-    name, cases = tally.invariant.name, tally.judged
-    if witness is not None:
-        detail = f"although {proof} says it is proved" if proof else "" if asked else _briefly(witness)
-        return Result(name, "refuted", cases, witness if asked else None, detail, asked)
-    if tally.undecided:
-        return Result(name, "undecided", cases, detail=tally.undecided, asked=asked)
-    if proof is not None:
-        return Result(name, "proved", cases, detail=f"{proof}; held on {cases} pairs", asked=asked)
-    return Result(name, "held" if cases else "not applicable", cases, asked=asked)
-
-
-def _briefly(witness: Witness) -> str:
-    inputs = ", ".join(f"{name} = {show(value)}" for name, value in witness.inputs.items())
-    return f"at {inputs}: {witness.quantity} is {show(witness.got)}"
-
-
-def _outcome(results: Sequence[Result], name: str) -> str:
-    return next(result.outcome for result in results if result.name == name)
-
-
-def _verdict(results: Sequence[Result], *, slower: bool) -> VerdictName:
-    if any(_outcome(results, invariant.name) == "refuted" for invariant in invariants.STRUCTURAL):
-        return "invalid"
-    match _outcome(results, "lossless"):
-        case "refuted":
-            return "lossy"
-        case "undecided":
-            return "undecided"
-    return "lossless but slower" if slower else "lossless"
+def _case(rule: Rule, pair: Pair, arithmetic: Arithmetic) -> Case:
+    return Case(rule, *map(arithmetic.array, pair))
 
 
 # -- witnesses ---------------------------------------------------------------------------------------------------------
 
 
 def _witness(
-    tally: _Tally,
-    arithmetic: _Arithmetic,
+    tally: Tally,
+    arithmetic: Arithmetic,
     rule: Rule,
     source: Source,
     find: Callable[[Callable[[Pair], bool]], Pair | None],
@@ -233,7 +135,7 @@ def _witness(
         return None
 
     def violation(pair: Pair) -> Violation | None:
-        case = arithmetic.case(rule, pair)
+        case = _case(rule, pair, arithmetic)
         try:
             return tally.invariant.judge(case) if tally.invariant.applies(case) else None
         except (RuleFailure, UndecidableError, ExactnessError):
@@ -249,34 +151,19 @@ def _witness(
         got=found.got,
         expected=found.expected,
         relation=found.relation,
-        test=_test(tally.invariant, pair, source, is_exact=arithmetic is _EXACT),
+        test=_test(tally.invariant, pair, source, arithmetic),
     )
 
 
-def _test(invariant: Invariant, pair: Pair, source: Source, *, is_exact: bool) -> str:
-    """A pytest case that fails for as long as the rule breaks the invariant at the pair."""
-    name = re.sub(r"\W+", "_", invariant.name).strip("_").lower()
+def _test(invariant: Invariant, pair: Pair, source: Source, arithmetic: Arithmetic) -> str:
     judge = _expression(invariant)
-    imports = ["import fly_theory as ft", "from fly_theory import invariants", *source.imports]
-    if "claim_from_text(" in judge:
-        imports.insert(2, "from fly_theory.claim_text import claim_from_text")
-    if "Fraction(" in judge + source.expression:
-        imports.insert(0, "from fractions import Fraction\n")
-    if not is_exact:
-        imports.insert(0, "import numpy as np\n")
-    rows = [", ".join(quoted(str(entry)) if is_exact else str(entry) for entry in row) for row in pair]
-    p, q = (f"[{row}]" if is_exact else f"np.array([{row}], dtype=float)" for row in rows)
-    body = [
-        f"    rule = {source.expression}",
-        f"    violation = {judge}.examine(rule, {p}, {q})",
-        "    assert violation is None, violation",
-    ]
-    return "\n".join([*imports, "", "", f"def test_{name}():", *body])
+    needed = ["from fly_theory.claim_text import claim_from_text"] if "claim_from_text(" in judge else []
+    return pytest_case(invariant.name, judge, source, list(map(arithmetic.written, pair)), needed)
 
 
 def _expression(invariant: Invariant) -> str:
     """How Python code makes an invariant; one that holds a function is looked up by its name."""
-    if all(field.repr for field in dataclasses.fields(invariant)):  # type: ignore[arg-type]
+    if not any(callable(getattr(invariant, field.name)) for field in dataclasses.fields(invariant)):  # type: ignore[arg-type]
         return f"invariants.{invariant!r}"
     if invariant.name == str(TARGET_SUPPORT):
         return 'invariants.of_claim(claim_from_text("support"))'

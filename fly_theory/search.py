@@ -1,4 +1,4 @@
-"""Looking for a counterexample among rational simplex pairs, and for the smallest one."""
+"""Looking for a counterexample among what a strategy draws, and for the smallest one."""
 
 import contextlib
 import itertools
@@ -8,26 +8,47 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from random import Random
+from typing import TypeVar
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, configuration
 from hypothesis.errors import NoSuchExample
+from hypothesis.strategies import SearchStrategy
 
-from fly_theory.testing.strategies import Distribution, Pair, pairs
+from fly_theory.strategies import Distribution, Pair, pairs
 
-__all__ = ["Pair", "drawn", "smallest"]
+__all__ = ["Pair", "drawn", "shrunk", "smallest"]
+
+T = TypeVar("T")
 
 
-def drawn(cases: int, seed: int) -> tuple[Pair, ...]:
-    """The distinct pairs among `cases` draws; the same for the same seed, the simplest first."""
-    met: dict[Pair, None] = {}
+def drawn(strategy: SearchStrategy[T], cases: int, seed: int) -> tuple[T, ...]:
+    """The distinct values among `cases` draws; the same for the same seed, the simplest first."""
+    met: dict[T, None] = {}
 
-    def remember(pair: Pair) -> bool:
-        met[pair] = None
+    def remember(value: T) -> bool:
+        met[value] = None
         return False
 
-    _find(remember, cases, seed)
+    shrunk(remember, strategy, cases, seed)
     return tuple(met)
+
+
+def shrunk(fails: Callable[[T], bool], strategy: SearchStrategy[T], cases: int, seed: int) -> T | None:
+    """A value that fails, made as simple as Hypothesis can; None when none of `cases` draws fails."""
+    settings = hypothesis.settings(
+        max_examples=cases,
+        database=None,
+        deadline=None,
+        derandomize=False,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+    with _home_elsewhere():
+        try:
+            return hypothesis.find(strategy, fails, settings=settings, random=Random(seed))
+        except NoSuchExample:
+            return None
 
 
 def smallest(fails: Callable[[Pair], bool], cases: int, seed: int, *, enumerated: int) -> Pair | None:
@@ -36,7 +57,7 @@ def smallest(fails: Callable[[Pair], bool], cases: int, seed: int, *, enumerated
     What Hypothesis shrinks to is replaced by the simplest pair that fails, if there is one among the first `enumerated`
     pairs in order of vocabulary and denominator.
     """
-    found = _find(fails, cases, seed)
+    found = shrunk(fails, pairs(), cases, seed)
     if found is None:
         return None
     return next(filter(fails, itertools.islice(_simpler_than(found), enumerated)), found)
@@ -63,22 +84,6 @@ def _of_denominator(size: int, total: int) -> Iterator[Distribution]:
 
 def _common_denominator(row: Distribution) -> int:
     return math.lcm(*(entry.denominator for entry in row))
-
-
-def _find(condition: Callable[[Pair], bool], cases: int, seed: int) -> Pair | None:
-    settings = hypothesis.settings(
-        max_examples=cases,
-        database=None,
-        deadline=None,
-        derandomize=False,
-        phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
-    )
-    with _home_elsewhere():
-        try:
-            return hypothesis.find(pairs(), condition, settings=settings, random=Random(seed))
-        except NoSuchExample:
-            return None
 
 
 @contextlib.contextmanager

@@ -4,10 +4,7 @@ import itertools
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from fly_theory.arrays import as_fraction
-from fly_theory.errors import InvalidInput
 from fly_theory.invariants.base import Case, Invariant, Violation, values
-from fly_theory.parameters import parameters
 
 __all__ = ["MonotoneIn"]
 
@@ -29,13 +26,7 @@ class MonotoneIn(Invariant):
         return f"acceptance and TV grow as {self.parameter} gets {self.looser}"
 
     def judge(self, case: Case) -> Violation | None:
-        declared = {p.name: p.typical for p in parameters(type(case.rule))}
-        if self.parameter not in declared:
-            known = ", ".join(declared) or "none"
-            msg = f"{case.rule.spec} declares no parameter {self.parameter!r}; it declares {known}"
-            raise InvalidInput(msg)
-        settings = {getattr(case.rule, self.parameter), *declared[self.parameter]}
-        ordered = sorted(settings, key=as_fraction, reverse=self.looser == "smaller")
+        ordered = case.settings_of(self.parameter, looser=self.looser)
         family = [case.having({self.parameter: value}) for value in ordered]
         for (strict, tight), (loose, wide) in itertools.pairwise(zip(ordered, family, strict=True)):
             inputs = {f"{self.parameter} (tighter, then looser)": (strict, loose)}

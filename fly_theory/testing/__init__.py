@@ -5,7 +5,10 @@ from typing import Any
 
 _EXPORTS = {
     "TableModel": "fly_theory.testing.table_model",
+    "chains": "fly_theory.strategies",
     "conforms": "fly_theory.testing.checks",
+    "distributions": "fly_theory.strategies",
+    "pairs": "fly_theory.strategies",
     "pretrained_table_model": "fly_theory.testing.pretrained",
 }
 

@@ -18,7 +18,7 @@ from fly_theory import claims, invariants, provers
 from fly_theory.claim_text import claim_from_text
 from fly_theory.errors import InvalidInput, ParameterError, UnknownName
 from fly_theory.search import drawn, smallest
-from fly_theory.testing.strategies import distributions
+from fly_theory.strategies import distributions, pairs
 from tests.invariants import faulty_rules as faulty
 
 ROOT = Path(__file__).parents[2]
@@ -319,11 +319,11 @@ def test_a_file_that_cannot_be_imported_is_bad_input(tmp_path):
 def test_the_same_seed_gives_the_same_report_and_another_seed_other_pairs():
     first, second = (ft.check("cos:w=1/2", ["ceiling:2"], cases=60, seed=3).to_json() for _ in range(2))
     assert first == second
-    assert drawn(60, 3) == drawn(60, 3) != drawn(60, 4)
+    assert drawn(pairs(), 60, 3) == drawn(pairs(), 60, 3) != drawn(pairs(), 60, 4)
 
 
 def test_the_search_meets_zeros_ties_equal_and_disjoint_pairs():
-    met = drawn(300, 0)
+    met = drawn(pairs(), 300, 0)
     assert len(set(met)) == len(met) > 150
     assert any(0 in p or 0 in q for p, q in met)
     assert any(len(set(p)) < len(p) for p, q in met)

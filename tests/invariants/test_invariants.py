@@ -116,7 +116,7 @@ SOUND_CASES = [
     (invariants.Lossless(), ft.rule("sample-match")),
     (invariants.Induces("p", lambda p, q: p), SOUND),
     (invariants.Ceiling(2), ft.rule("lenience:l=1/2")),
-    (invariants.Ceiling(lambda p, q: ft.divergence.max_ratio(p, q)), ft.rule("cos:w=1")),
+    (invariants.Ceiling(ft.divergence.max_ratio, "max q/p"), ft.rule("cos:w=1")),
     (invariants.AcceptsMost(2), ft.rule("lenience:l=1/2")),
     (invariants.SupportWithin("p", lambda p, q: p > 0), SOUND),
     (invariants.OnTheLine(), ft.rule("cos:w=1/3")),

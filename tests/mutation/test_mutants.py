@@ -11,8 +11,10 @@ import pytest
 import fly_theory as ft
 from fly_theory.errors import ExactnessError
 from fly_theory.invariants import STRUCTURAL, Case, ErrorsOut, Invariant, RuleFailure, of_claim
-from fly_theory.rule_check import Source, check_rule
+from fly_theory.rule_check import check_rule
 from fly_theory.search import Pair, drawn
+from fly_theory.strategies import pairs
+from fly_theory.witness_test import Source
 from tests.invariants.faulty_rules import EmptyResidual
 from tests.mutation.mutants import Mutant, mutants
 
@@ -20,7 +22,7 @@ from tests.mutation.mutants import Mutant, mutants
 @functools.cache
 def searched() -> tuple[Pair, ...]:
     """The pairs that `check` draws."""
-    return drawn(300, 0)
+    return drawn(pairs(), 300, 0)
 
 
 class Target(NamedTuple):

@@ -7,10 +7,11 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-__all__ = ["Distribution", "Pair", "distributions", "pairs"]
+__all__ = ["Chain", "Distribution", "Pair", "chains", "distributions", "pairs"]
 
 Distribution = tuple[Fraction, ...]
 Pair = tuple[Distribution, Distribution]
+Chain = tuple[int, tuple[Distribution, ...], tuple[Distribution, ...]]
 
 
 def distributions(size: int, *, max_weight: int = 9) -> st.SearchStrategy[Distribution]:
@@ -36,6 +37,14 @@ def pairs(draw: st.DrawFn, *, max_size: int = 5, max_weight: int = 9) -> Pair:
             moved = draw(distributions(size, max_weight=max_weight))
             return p, tuple((3 * a + b) / 4 for a, b in zip(p, moved, strict=True))
     return p, draw(distributions(size, max_weight=max_weight))
+
+
+@st.composite
+def chains(draw: st.DrawFn, *, max_size: int = 3, max_draft_length: int = 3, max_weight: int = 4) -> Chain:
+    """A draft length K, and the rows of a target and a draft whose next-token laws depend on the last token."""
+    draft_length, size = draw(st.integers(1, max_draft_length)), draw(st.integers(1, max_size))
+    rows = st.lists(distributions(size, max_weight=max_weight), min_size=size, max_size=size).map(tuple)
+    return draft_length, draw(rows), draw(rows)
 
 
 def _normalised(weights: list[int], *, at: int = 0) -> Distribution:
