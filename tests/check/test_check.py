@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from fly_theory.errors import InvalidInput, ParameterError, UnknownName
 from fly_theory.search import drawn, smallest
 from fly_theory.strategies import distributions, pairs
 from tests.invariants import faulty_rules as faulty
+from tests.invariants.test_block_level import KeepsAll
 
 ROOT = Path(__file__).parents[2]
 HALF = Fraction(1, 2)
@@ -311,6 +313,48 @@ def test_a_file_that_cannot_be_imported_is_bad_input(tmp_path):
     (tmp_path / "broken.py").write_text("import fly_theory\nraise SystemError('oh')\n")
     with pytest.raises(InvalidInput, match="SystemError: oh"):
         ft.check(f"{tmp_path}/broken.py:Rule")
+
+
+# -- block rules and verifiers ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "verdict"),
+    [("block", "lossless"), ("hierarchical", "lossless"), ("fly:theta=0.3,window=2", "lossy")],
+)
+def test_a_block_rule_is_what_it_claims(spec, verdict):
+    report = ft.check(spec, cases=100)
+    assert report.ok
+    assert report.verdict == verdict
+    assert report.settings["arithmetic"] == "exact"
+
+
+def test_a_lossy_block_rule_is_refuted_with_the_law_of_its_text():
+    report = ft.check("hierarchical-mincap", ["lossless"], cases=200)
+    witness = report["lossless"].witness
+    assert report.verdict == "lossy"
+    assert np.sum(witness.got) == np.sum(witness.expected) == 1
+    assert witness.got != witness.expected
+    run = {}
+    exec(witness.test, run)
+    with pytest.raises(AssertionError):
+        run["test_lossless"]()
+
+
+def test_objects_and_classes_of_block_rules():
+    assert ft.check(ft.tokenwise(ft.rule("lossless")), cases=50).verdict == "lossless"
+    report = ft.check(KeepsAll, ["lossless"], cases=50)
+    assert not report.ok
+    assert "from tests.invariants.test_block_level import KeepsAll" in report["lossless"].witness.test
+
+
+def test_a_verifier_function_goes_to_the_black_box_check():
+    def trusting(target_probs, draft_probs, draft_tokens, rng):
+        return [*draft_tokens, rng.choice(target_probs[-1])]
+
+    report = ft.check(trusting)
+    assert report.verdict == "lossy"
+    assert not report.ok
 
 
 # -- search ------------------------------------------------------------------------------------------------------------

@@ -39,6 +39,15 @@ def test_seven_seeds_raise_no_alarm(spec):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ft.rules(level="block"))
+def test_every_registered_block_rule_is_what_it_claims(name):
+    rule = Entry(name, "block", rule_class(name, level="block")).typical()
+    report = ft.check(rule, cases=150, seed=1)
+    assert report.ok, str(report)
+    assert report.verdict in ("lossless", "lossy")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ft.rules(level="token"))
 def test_every_registered_rule_is_what_it_claims(name):
     rule = Entry(name, "token", rule_class(name)).typical()

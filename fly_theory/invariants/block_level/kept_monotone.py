@@ -13,7 +13,7 @@ from fly_theory.invariants.block_level.case import BlockCase, BlockInvariant
 
 __all__ = ["KeptMonotoneIn"]
 
-_COINS = (Fraction(0), Fraction(1, 2), Fraction(999, 1000))
+_COINS = (Fraction(0), Fraction(1, 3), Fraction(2, 3), Fraction(999, 1000))
 
 
 @dataclass(frozen=True)
