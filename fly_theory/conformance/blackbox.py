@@ -21,6 +21,7 @@ __all__ = ["conformance"]
 _TESTS_A_LAW = 3
 # Laws beyond those of the cases: the plain case and its changes.
 _CHANGED_LAWS = 10
+_SHARING = "one uniform a decision"
 
 
 def conformance(
@@ -144,18 +145,19 @@ def _observe(
         seen.informing.append(_sharing(explored))
         return explored, seen
     samples.deadline = time.monotonic() + seconds
-    return samples, observe(samples, suite.sampled, suite, samples.deadline)
+    seen = observe(samples, suite.sampled, suite, samples.deadline)
+    seen.informing.append(Result(_SHARING, "not applicable", detail="seen in exact execution alone", asked=False))
+    return samples, seen
 
 
 def _sharing(explored: Explored) -> Result:
-    name = "one uniform a decision"
     if not explored.shared:
-        return Result(name, "held", explored.calls, asked=False)
+        return Result(_SHARING, "held", explored.calls, asked=False)
     first = explored.shared[0]
     witness = Witness(
         {**first.case.shown(), "draft tokens": first.drafts}, "what one uniform decides", first.what, "one thing"
     )
-    return Result(name, "refuted", explored.calls, witness, first.what, asked=False)
+    return Result(_SHARING, "refuted", explored.calls, witness, first.what, asked=False)
 
 
 def _check(length: int, false_alarm: float, resolution: float) -> None:

@@ -78,11 +78,20 @@ class Case:
         return text_law(self.goal, self.positions, self.eos)
 
     def completed(self, emitted: Text) -> Mapping[Text, Fraction]:
-        """Law of the text that starts with an emission: its first tokens, or the emission followed by the goal law."""
+        """Law of the text that starts with an emission: its first tokens, or the emission followed by the goal law.
+
+        What the goal law cannot emit is not continued.
+        """
         text = emitted[: self.positions]
-        if self.eos is not None and self.eos in text:
-            return {text: Fraction(1)}
-        return text_law(self.goal, self.positions, self.eos, text)
+        return text_law(self.goal, self.positions, self.eos, text) if self.is_possible(text) else {text: Fraction(1)}
+
+    def is_possible(self, text: Text) -> bool:
+        """Whether the goal law can emit a text that starts with these tokens."""
+        return text in self._beginnings
+
+    @functools.cached_property
+    def _beginnings(self) -> frozenset[Text]:
+        return frozenset(text[:i] for text in self.goal_law for i in range(len(text) + 1))
 
     def shown(self) -> Mapping[str, Any]:
         """This case as a witness shows it: p, q and, where it is another, q^ as one row, or one a prefix; and K."""

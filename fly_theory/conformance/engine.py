@@ -114,7 +114,8 @@ def conformance_engine(
         seen.informing.append(worst_of([run.repeated() for run in runs]))
     except CallFailed as failed:
         return invalid(subject, failed, settings)
-    seen.changes.append(worst_of([run.every_token(chance) for run in runs]))
+    tokens = worst_of([run.every_token(chance) for run in runs])
+    seen.changes.append(tokens)
     if eos is not None:
         seen.changes.append(worst_of([check_stopping(run.texts, eos) for run in runs]))
     settings |= {
@@ -122,7 +123,9 @@ def conformance_engine(
         "false alarms": false_alarm,
         "detectable TV": max(detectable_tv(run.tally, run.tally.total, chance) for run in runs),
     }
-    return summarise(subject, seen, claims, settings, enough=all(run.enough for run in runs))
+    enough, first_tokens = all(run.enough for run in runs), any(run.joint_law_differs(chance) for run in runs)
+    witness = None if first_tokens else tokens.witness
+    return summarise(subject, seen, claims, settings, enough=enough, witness=witness)
 
 
 class _Pair(NamedTuple):
@@ -183,8 +186,12 @@ class _Run:
 
     def emitted(self, chance: float) -> Emitted:
         """The joint law of the first tokens; it differs too where later ones do."""
-        differs = max(self.tally.log_evidence, self._token_evidence()) >= -math.log(chance)
+        differs = self.joint_law_differs(chance) or self._token_evidence() >= -math.log(chance)
         return measured(self._case, self.tally, chance_at(self._looks, chance), differs=differs)
+
+    def joint_law_differs(self, chance: float) -> bool:
+        """Whether the joint law of the first tokens is found wrong."""
+        return self.tally.log_evidence >= -math.log(chance)
 
     def every_token(self, chance: float) -> Result:
         """Whether each token follows the law given those before it."""
@@ -238,6 +245,8 @@ class _Run:
             context = case.context(text[:i])
             self._rows[context] = case.goal(text[:i])
             self._counts.setdefault(context, np.zeros(self._vocabulary))[text[i]] += 1
+            if text[i] >= case.vocabulary:
+                break
 
     def _token_evidence(self) -> float:
         return sum(map(self._evidence_after, self._counts))

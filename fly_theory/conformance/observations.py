@@ -23,7 +23,8 @@ _EXTRA_IDS = 2
 # Uniforms in the order they are drawn; the last one goes on.
 _COINS = ((0.0,), (LAST_COIN,), (0.0, LAST_COIN), (LAST_COIN, 0.0))
 _WANTED = {
-    "same seed, same answer": "the same for the same seed, with the inputs left as they were",
+    "same seed, same answer": "the same for the same seed",
+    "inputs left as they were": "made without writing to the inputs",
     "coin edges": "tokens that the target gives mass",
     "zero residual": "an error, or a token that the target gives mass",
     "NaN in, error out": "an error",
@@ -132,7 +133,8 @@ class _Changes:
 
 def _probes(judge: Judge, suite: Suite) -> Iterator[Result]:
     plain = suite.plain
-    yield _probed("same seed, same answer", [probes.same_seed(judge, plain)])
+    yield _probed("same seed, same answer", list(probes.same_seed(judge, plain)))
+    yield _probed("inputs left as they were", list(probes.untouched(judge, plain)))
     yield _probed("coin edges", list(_coin_edges(judge, suite.edges)))
     if plain.candidates is None:
         left = probes.zero_residual(judge, plain)

@@ -92,7 +92,7 @@ class Sampled(Judge):
     def _complete(self, case: Case, emitted: Text, goal: Callable[[Text], Any]) -> Text:
         """The text that starts with an emission, continued with draws from the goal law."""
         text = emitted[: case.positions]
-        while len(text) < case.positions and (case.eos is None or case.eos not in text):
+        while case.is_possible(text) and text not in case.goal_law:
             text = (*text, self._rng.choice(goal(text)))
         return text
 

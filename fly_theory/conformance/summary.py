@@ -45,12 +45,21 @@ def invalid(subject: str, failed: CallFailed, settings: Mapping[str, Any]) -> Re
 
 
 def summarise(
-    subject: str, seen: Observations, claims: Sequence[Claim], settings: Mapping[str, Any], *, enough: bool = True
+    subject: str,
+    seen: Observations,
+    claims: Sequence[Claim],
+    settings: Mapping[str, Any],
+    *,
+    enough: bool,
+    witness: Witness | None = None,
 ) -> Report:
-    """The report on a verifier that ran; `enough` says whether there was time to see as much as was asked for."""
+    """The report on a verifier that ran.
+
+    `enough` says whether there was time to see as much as was asked for; `witness` shows what a joint law does not.
+    """
     # Changed experiments count where those given show nothing.
     judged = seen.emitted if any(emitted.differs for emitted in seen.emitted) else [*seen.emitted, *seen.changed]
-    lossless = _lossless(judged, seen.left_out, asked=Lossless() in claims, enough=enough)
+    lossless = _lossless(judged, seen.left_out, asked=Lossless() in claims, enough=enough, witness=witness)
     ratio = max((emitted.ratio for emitted in judged), key=_by_least)
     kept = list(filter(None, map(rates, seen.emitted)))
     slower = next((each for each in kept if each.missed > 0), None)
@@ -61,6 +70,7 @@ def summarise(
             lossless,
             *(_ceiling(claim, ratio, len(judged)) for claim in claims if isinstance(claim, Ceiling)),
             *(replace(result, asked=lossless.asked) for result in seen.changes),
+            *([_bound(ratio, len(judged))] if lossless.outcome == "refuted" else []),
             _support(judged),
             *([_speed(kept, slower)] if kept else []),
             *seen.informing,
@@ -84,14 +94,17 @@ def _verdict(lossless: Result, slower: Rates | None) -> VerdictName:
     return "lossless but slower" if slower is not None else "lossless"
 
 
-def _lossless(judged: Sequence[Emitted], left_out: int, *, asked: bool, enough: bool) -> Result:
+def _lossless(
+    judged: Sequence[Emitted], left_out: int, *, asked: bool, enough: bool, witness: Witness | None
+) -> Result:
     wrong = next((emitted for emitted in judged if emitted.differs), None)
     if wrong is None:
-        detail = f"{left_out} cases left out for lack of time" if left_out else ""
+        detail = f"joint laws of up to {max(emitted.case.positions for emitted in judged)} tokens"
+        detail += f"; {left_out} cases left out for lack of time" if left_out else ""
         return Result("lossless", "held" if enough else "undecided", len(judged), detail=detail, asked=asked)
     case = wrong.case
     got, expected = readable(wrong.law, case), readable(case.goal_law, case)
-    witness = Witness(case.shown(), "out", got, expected, test=_as_test(case))
+    witness = witness or Witness(case.shown(), "out", got, expected, test=_as_test(case))
     detail = f"TV {show(wrong.tv)} in the smallest case"
     return Result("lossless", "refuted", len(judged), witness, detail, asked)
 
@@ -100,6 +113,13 @@ def _ceiling(claim: Ceiling, ratio: Any, cases: int) -> Result:
     slack = 0 if isinstance(ratio, Fraction) else _RATIO_ROUNDING
     broken = surely(ratio) > as_fraction(claim.factor) * (1 + slack)  # type: ignore[arg-type]
     return Result(str(claim), "refuted" if broken else "held", cases, detail=f"largest out/p {show(ratio)}")
+
+
+def _bound(ratio: Any, cases: int) -> Result:
+    name = "smallest ceiling kept"
+    if surely(ratio) == math.inf:
+        return Result(name, "not applicable", cases, detail="mass lands where the target has none", asked=False)
+    return Result(name, "held", cases, detail=f"out <= {show(ratio)} p", asked=False)
 
 
 def _support(judged: Sequence[Emitted]) -> Result:

@@ -8,6 +8,9 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from fly_theory.testing.table_model import next_token_logits, table_logits
 
+# What transformers calls the cache in its outputs, earlier and now.
+_CACHE = "cache" if "cache" in CausalLMOutputWithPast.__dataclass_fields__ else "past_key_values"
+
 __all__ = ["PretrainedTableModel", "TableConfig", "pretrained_table_model"]
 
 
@@ -36,15 +39,17 @@ class PretrainedTableModel(PreTrainedModel, GenerationMixin):  # type: ignore[mi
         self,
         input_ids: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
-        cache: Any = None,
+        past_key_values: Any = None,
         use_cache: bool | None = None,
+        cache: Any = None,
         **ignored: Any,
     ) -> Any:
         """Logits (B, T, V) after each of the input_ids (B, T), which follow those in the cache, if one is given."""
+        cache = past_key_values if cache is None else cache
         if cache is None and use_cache:
             cache = DynamicCache()
         logits = next_token_logits(self.log_rows, input_ids, attention_mask, cache)
-        return CausalLMOutputWithPast(logits=logits, cache=cache)
+        return CausalLMOutputWithPast(logits=logits, **{_CACHE: cache})
 
 
 def pretrained_table_model(table: Any, *, eos: int | None = None, padding: int = 0) -> PretrainedTableModel:

@@ -98,7 +98,7 @@ def test_scales_are_checked():
         TensorVerifier(batched, scale="logits")
 
 
-# -- transformers ----------------------------------------------------------------------------------------------------------
+# -- transformers ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +149,7 @@ def test_transformers_told_the_wrong_law():
     assert report.tv.low <= 1 / 6 <= report.tv.high
 
 
-# -- our own block rules -------------------------------------------------------------------------------------------------
+# -- our own block rules -----------------------------------------------------------------------------------------------
 
 
 def test_block_rules_that_go_on_are_no_verifiers():

@@ -1,4 +1,4 @@
-"""`ft.conformance`: joint laws against enumeration, what it does with all sorts of code, and whom it blames for errors."""
+"""`ft.conformance`: joint laws against enumeration, what it does with all sorts of code, whom it blames."""
 
 import itertools
 import json
@@ -101,7 +101,7 @@ def test_one_position_agrees_with_the_induced_law():
     assert report.tv == Fraction(1, 5)
 
 
-# -- ways of writing a verifier ------------------------------------------------------------------------------------------
+# -- ways of writing a verifier ---------------------------------------------------------------------------------------
 
 
 def in_numpy(target_probs, draft_probs, draft_tokens, rng):
@@ -228,7 +228,7 @@ def test_rows_that_differ_in_width_and_laws_that_are_computed():
     assert softened["q^ is the law drafts are drawn from"].outcome == "refuted"
 
 
-# -- errors are the verifier's ---------------------------------------------------------------------------------------------
+# -- errors are the verifier's -----------------------------------------------------------------------------------------
 
 
 def throws(target_probs, draft_probs, draft_tokens, rng):
@@ -346,7 +346,7 @@ def test_settings_that_are_not_allowed(settings, error, said):
         ft.conformance(ratio_rule, **settings)
 
 
-# -- the report ----------------------------------------------------------------------------------------------------------
+# -- the report --------------------------------------------------------------------------------------------------------
 
 
 def test_the_report_is_readable_and_json():

@@ -14,7 +14,7 @@ TARGET = [["1/2", "1/4", "1/4"], ["1/6", "1/3", "1/2"], ["1/8", "3/8", "1/2"]]
 DRAFT = [["1/4", "1/4", "1/2"], ["3/5", "1/5", "1/5"], ["1/3", "1/6", "1/2"]]
 
 
-# -- the models ------------------------------------------------------------------------------------------------------------
+# -- the models --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [3, 8])
@@ -29,7 +29,7 @@ def test_table_model_gives_the_rows_of_its_table(size, depth):
     assert model.config.vocab_size == size + 2
     for row, tokens in zip(probs.numpy(), ids.tolist(), strict=True):
         for i in range(5):
-            context = ([0, 0] + tokens[: i + 1])[i + 3 - depth :]
+            context = [0, 0, *tokens[: i + 1]][i + 3 - depth :]
             np.testing.assert_allclose(row[i, :size], table[tuple(context)], atol=1e-6)
     assert (probs[..., size:] == 0).all()
 
@@ -72,11 +72,11 @@ def test_table_model_is_a_module_of_one_table():
     for settings in ({"eos": 3}, {"padding": -1}):
         with pytest.raises(ft.errors.InvalidInput, match="allowed are padding"):
             ft.testing.TableModel(TARGET, **settings)
-    with pytest.raises(ft.errors.DistributionError, match="table sums to 0.5"):
+    with pytest.raises(ft.errors.DistributionError, match=r"table sums to 0\.5"):
         ft.testing.TableModel([0.25, 0.25])
 
 
-# -- an engine written for this test -------------------------------------------------------------------------------------
+# -- an engine written for this test -----------------------------------------------------------------------------------
 
 
 def engine(fault="", new_tokens=4, eos=None):
@@ -220,7 +220,7 @@ def test_a_markov_pair_is_a_pair():
     assert ft.conformance_engine(generate, pair, 1, resolution=0.3).verdict == "lossy"
 
 
-# -- transformers, whole -----------------------------------------------------------------------------------------------------
+# -- transformers, whole -----------------------------------------------------------------------------------------------
 
 
 def transformers_engine(drafted, **options):

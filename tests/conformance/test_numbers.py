@@ -47,7 +47,7 @@ def test_rounded_floats_make_floats():
     for result in (THIRD * math.pi, math.pi - THIRD, THIRD / math.pi, math.pi / THIRD, THIRD**0.5):
         assert type(result) is float
     assert THIRD * math.pi == pytest.approx(math.pi / 3)
-    assert THIRD < math.pi
+    assert math.pi > THIRD
 
 
 def test_division_by_zero_is_that_of_numpy():

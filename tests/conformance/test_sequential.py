@@ -41,7 +41,7 @@ def test_expected_evidence_is_one():
 
 @pytest.mark.parametrize("tv", [0.03, 0.1])
 def test_detectable_deviations_are_found(tv):
-    """Half of the runs move mass in the balanced direction, half in a random one; 95 % power makes 12 misses in 60 rare."""
+    """Half of the runs move mass in the balanced direction, half in a random one; at 95 % power 12 misses are rare."""
     chance, rng = 1e-6, np.random.default_rng(2)
     tally = Tally(LAW, 2)
     samples = samples_for(tally, tv, chance)

@@ -95,7 +95,6 @@ def test_seed_of_the_request_is_ignored():
 
     report = ft.conformance(verifier, point_mass(0, 2), target=fractions("1/2 1/2"), length=1, resolution=0.1)
     assert report["same seed, same answer"].outcome == "refuted"
-    assert "with the same seed" not in report["same seed, same answer"].detail
     assert report.settings["method"] == "samples"
     assert report.verdict == "lossless"
 

@@ -97,3 +97,15 @@ def rejects_nan(target_probs, draft_probs, draft_tokens, rng):
         if not rng.random() < p[x] / q[x] or q[x] == 0:
             return [*draft_tokens[:i], rng.choice(np.maximum(p - q, 0))]
     return [*draft_tokens, rng.choice(target_probs[-1])]
+
+
+def test_padded_ids_come_out_in_the_middle_of_a_text():
+    def verifier(target_probs, draft_probs, draft_tokens, rng):
+        """Emits the last id of the whole width now and then, and goes on."""
+        emitted = ratio_rule(target_probs, draft_probs, draft_tokens, rng)
+        return [target_probs.shape[1] - 1, *emitted[1:]] if rng.random() < Fraction(1, 10) else emitted
+
+    report = ft.conformance(verifier, fractions("1/2 1/2 0"), target=fractions("1/2 1/2 0"), length=3)
+    assert report.verdict == "lossy"
+    assert report["padded vocabulary"].outcome == "refuted"
+    assert report["smallest ceiling kept"].outcome == "not applicable"
