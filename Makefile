@@ -22,7 +22,7 @@ demo: $(READY)
 	$(BIN)/fly-theory capture --target smollm2-135m --draft layerskip:10,20 --blocks 48 --draft-length 8 --chat --out demo/trace
 	$(BIN)/fly-theory replay demo/trace $(DEMO_RULES) --out demo/report --force
 	$(BIN)/fly-theory diagram lossless lenience:l=0.5 cos:w=0.5 min-p:base=0.5 typical:eps=0.09,delta=0.3 \
-		truncated-min-p:base=0.5 --output demo/rules.png
+		truncated-min-p:base=0.5 --out demo/rules.png
 	@echo "Report: demo/report/report.html    Diagrams: demo/rules.png    Trace: demo/trace"
 
 test: lint types layers tests notebooks
