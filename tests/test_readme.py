@@ -26,11 +26,11 @@ def test_commands_of_the_readme_run(tmp_path):
     assert len(shown) >= 7
     for command in shown:
         program, *arguments = shlex.split(command)
-        done = subprocess.run(
-            [Path(sys.executable).with_name(program), *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
+        full = [Path(sys.executable).with_name(program), *arguments]
+        done = subprocess.run(full, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == EXPECTED_EXIT.get(command, 0), f"{command}\n{done.stdout}\n{done.stderr}"
-    assert (tmp_path / "rules.png").read_bytes() == (ROOT / "docs" / "rules.png").read_bytes(), "docs/rules.png is stale"
+    drawn, shown_in_readme = (tmp_path / "rules.png").read_bytes(), (ROOT / "docs" / "rules.png").read_bytes()
+    assert drawn == shown_in_readme, "docs/rules.png is stale"
 
 
 def test_links_of_the_readme_lead_somewhere():
