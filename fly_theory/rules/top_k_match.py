@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from fly_theory import allowed_sets
 from fly_theory.arrays import Array
+from fly_theory.interpreters import Interpreter
 from fly_theory.parameters import Integers, parameter
 from fly_theory.rules.accept_set import AcceptSetRule
 
@@ -34,6 +35,7 @@ class TopKMatch(AcceptSetRule):
     """
 
     name: ClassVar[str] = "top-k-match"
+    unreadable_by: ClassVar = {Interpreter.SYMBOLIC: "its allowed set sorts the vocabulary"}
     k: int = parameter(Integers(1), "how many of the target's most probable tokens are allowed", typical=(1, 2, 4))
 
     def allowed_set(self, p: Array) -> Array:

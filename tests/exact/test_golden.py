@@ -1,16 +1,11 @@
-"""The golden pair in fractions, and the rule x interpreter table for the exact column."""
+"""The golden pair in fractions."""
 
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
 import fly_theory as ft
 from fly_theory import divergence
-from fly_theory.errors import ExactnessError
-from fly_theory.interpreters import Interpreter
-from fly_theory.parameters import parameters
-from fly_theory.registry import rule_class
 
 P, Q = ft.exact(["1/2", "3/10", "3/20", "1/20"]), ft.exact(["1/5", "1/10", "3/10", "2/5"])
 POINT = ft.exact([0, 0, 0, 1])
@@ -64,70 +59,3 @@ def test_block_verification_keeps_eleven_ninths_and_the_token_rule_ten_ninths():
         from fly_theory.joint_law import expected_lengths
 
         assert expected_lengths(rule, pair, draft_length=2).kept.item() == kept
-
-
-# Pairs with zeros, ties, a point mass, disjoint supports, equal rows.
-PAIRS = [
-    (["1/2", "3/10", "3/20", "1/20"], ["1/5", "1/10", "3/10", "2/5"]),
-    (["1/3", "1/3", "1/3", 0], ["1/3", 0, "1/3", "1/3"]),
-    ([0, 1, 0, 0], ["1/4", "1/4", "1/4", "1/4"]),
-    (["1/2", "1/2", 0, 0], [0, 0, "3/4", "1/4"]),
-    (["2/7", "2/7", "2/7", "1/7"], ["2/7", "2/7", "2/7", "1/7"]),
-]
-
-
-def typical(name):
-    """A registered token-level rule at each of the typical values of its parameters."""
-    cls = rule_class(name)
-    choices = [p.typical or (p.default,) for p in parameters(cls)]
-    return [
-        cls(**{p.name: c[i % len(c)] for p, c in zip(parameters(cls), choices, strict=True)})
-        for i in range(max((len(c) for c in choices), default=1))
-    ]
-
-
-def everything(rule, p, q):
-    """All a rule says about a pair, as Fractions."""
-    tokens = np.flatnonzero(np.asarray(q, dtype=float))
-    residuals = [rule.residual_after(p, q, np.asarray(x)).tolist() for x in tokens]
-    accepted, residual = rule.verdict(p, q)
-    return rule.induced(p, q).tolist(), accepted.tolist(), residual.tolist(), residuals
-
-
-def is_exact_everywhere(rule):
-    try:
-        for p, q in PAIRS:
-            everything(rule, ft.exact(p), ft.exact(q))
-    except ExactnessError:
-        return False
-    return True
-
-
-@pytest.mark.parametrize("name", ft.rules(level="token"))
-def test_the_exact_column_of_the_interpreter_table(name):
-    """A declared yes runs and gives Fractions; a declared no has a reason, and does not run."""
-    declared = [rule for rule in typical(name) if Interpreter.EXACT in rule.unreadable]
-    for rule in typical(name):
-        if rule not in declared:
-            assert is_exact_everywhere(rule), f"{rule.spec} is declared readable and is not"
-    if declared:
-        assert declared[0].unreadable[Interpreter.EXACT].strip()
-        assert not all(map(is_exact_everywhere, declared)), f"{name} is declared unreadable and can be read"
-
-
-READABLE = [
-    rule for name in ft.rules(level="token") for rule in typical(name) if Interpreter.EXACT not in rule.unreadable
-]
-
-
-@pytest.mark.parametrize("rule", READABLE, ids=lambda rule: rule.spec)
-def test_exact_and_float64_agree(rule):
-    for pair in PAIRS:
-        p, q = (ft.exact(row) for row in pair)
-        out, accepted, residual, _ = everything(rule, p, q)
-        assert sum(out) == 1
-        floats = [np.asarray(x, dtype=float) for x in (p, q)]
-        verdict = rule.verdict(*floats)
-        np.testing.assert_allclose(np.array(accepted, dtype=float), verdict.accepted, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(np.array(residual, dtype=float), verdict.residual, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(np.array(out, dtype=float), rule.induced(*floats), rtol=0, atol=1e-12)
