@@ -37,7 +37,7 @@ class Sighting:
 
 @dataclass(kw_only=True)
 class Explored(Judge):
-    """A verifier executed exactly: on rows of rationals, or on float64 rows (`floats`), where laws are exact to 1e-9.
+    """A verifier executed exactly: on rows of rationals, or on float64 rows (`floats`), where laws are exact to rounding.
 
     shared : the uniforms seen so far that two decisions share
     """

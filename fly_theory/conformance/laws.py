@@ -22,9 +22,9 @@ Law = Callable[[Text], Row]
 # How far the sum of a row may be from one and still be rounding, by the dtype it came in.
 _SUM_TOLERANCE = {"float16": 2e-2, "bfloat16": 2e-2, "float32": 1e-4}
 _FINEST_TOLERANCE = 1e-9
-# How far in TV the rounding of numbers may move a law, by dtype; half precision is taken at its word.
-_ROUNDING = {"float16": Fraction(0), "bfloat16": Fraction(0), "float32": Fraction(1, 10**6)}
-ROUNDING = Fraction(1, 10**9)
+# How far in TV the rounding of numbers may move a law: what float32 may do to it. Half precision is taken at its word.
+ROUNDING = Fraction(1, 10**6)
+_TAKEN_AT_ITS_WORD = ("float16", "bfloat16")
 _MAX_DEPTH = 2
 
 
@@ -51,7 +51,8 @@ class Table:
 def read_table(values: Any, name: str, *, normalised: bool = True) -> Table:
     """A table from a row (V,), or rows (C, V) or (C, C, V) by the last one or two tokens, given as nested sequences.
 
-    Rows whose sum is one up to rounding are divided by it. Others are refused, unless `normalised` is False.
+    Rows whose sum is one up to rounding are divided by it. Others are refused, unless `normalised` is False; then rows
+    in half precision, too, are left as they are.
 
     Raises
     ------
@@ -67,11 +68,9 @@ def read_table(values: Any, name: str, *, normalised: bool = True) -> Table:
     if len(depths) != 1 or len(widths) != 1 or max(depths) > _MAX_DEPTH or 0 in widths:
         msg = f"{name} is ragged or has too many axes; expected (V,), (C, V) or (C, C, V): rows by the last tokens"
         raise ShapeError(msg)
-    rounded = any(is_rounded(value) for row in found.values() for value in row)
+    rounded = dtype not in _TAKEN_AT_ITS_WORD and any(is_rounded(value) for row in found.values() for value in row)
     rows = {context: read_row(row, _at(name, context), dtype, normalised) for context, row in found.items()}
-    return Table(
-        rows, depths.pop(), widths.pop(), dtype, _ROUNDING.get(dtype or "", ROUNDING) if rounded else Fraction(0)
-    )
+    return Table(rows, depths.pop(), widths.pop(), dtype, ROUNDING if rounded else Fraction(0))
 
 
 def read_row(values: Sequence[Any], name: str, dtype: str | None = None, normalised: bool = True) -> Row:
@@ -91,7 +90,8 @@ def read_row(values: Sequence[Any], name: str, dtype: str | None = None, normali
         msg = f"{name} is ({', '.join(map(str, row))}); allowed are finite numbers >= 0"
         raise DistributionError(msg)
     total = sum(row, Fraction(0))
-    if abs(total - 1) <= _SUM_TOLERANCE.get(dtype or "", _FINEST_TOLERANCE):
+    as_it_is = not normalised and dtype in _TAKEN_AT_ITS_WORD
+    if abs(total - 1) <= _SUM_TOLERANCE.get(dtype or "", _FINEST_TOLERANCE) and not as_it_is:
         return tuple(value / total for value in row)
     if normalised:
         msg = f"{name} sums to {float(total):.10g}; a distribution sums to 1"

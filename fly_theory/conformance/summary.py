@@ -16,8 +16,8 @@ from fly_theory.conformance.rates import Rates, mean_rates, rates
 from fly_theory.errors import InvalidInput
 from fly_theory.report import Estimate, Report, Result, VerdictName, Witness, show
 
-# Ratios of rounded numbers may be off by this factor.
-_RATIO_ROUNDING = 1e-6
+# How much larger the ratio of small probabilities may come out by rounding.
+_RATIO_ROUNDING = 1e-4
 
 __all__ = ["check_claims", "invalid", "summarise"]
 

@@ -141,12 +141,28 @@ def with_log_of_the_uniform(target_probs, draft_probs, draft_tokens, rng):
     return [*draft_tokens, rng.choice(target_probs[-1])]
 
 
+def in_float32(target_probs, draft_probs, draft_tokens, rng):
+    target_probs, draft_probs = (rows.astype(np.float32) for rows in (target_probs, draft_probs))
+    return ratio_rule(target_probs, draft_probs, draft_tokens, rng)
+
+
+def in_torch(target_probs, draft_probs, draft_tokens, rng):
+    torch = pytest.importorskip("torch")
+    p, q = (torch.tensor(rows, dtype=torch.float32) for rows in (target_probs, draft_probs))
+    for i, x in enumerate(draft_tokens):
+        if rng.random() >= p[i, x] / q[i, x]:
+            return [*draft_tokens[:i], rng.choice((p[i] - q[i]).clamp(min=0))]
+    return [*draft_tokens, rng.choice(p[-1])]
+
+
 @pytest.mark.parametrize(
     ("verifier", "method", "settings"),
     [
         (ratio_rule, "exact execution", {}),
         (in_numpy, "exact execution", {}),
         (with_log_threshold, "exact execution", {}),
+        (in_float32, "exact execution", {}),
+        (in_torch, "exact execution, float64 rows", {}),
         (checks_its_input, "exact execution, float64 rows", {}),
         (with_log_of_the_uniform, "samples", {"length": 2, "resolution": 0.1}),
     ],

@@ -24,10 +24,14 @@ def test_rows_by_the_last_tokens():
 def test_rounding_and_dtype():
     assert read_table([0.1, 0.9], "p").rounding == 0
     softmax = read_table(ft.softmax(np.array([1.0, 2.0, 3.0])), "p")
-    assert softmax.rounding == Fraction(1, 10**9)
+    assert softmax.rounding == Fraction(1, 10**6)
     assert sum(softmax(())) == 1
     single = read_table(np.array([0.1, 0.9], dtype=np.float32), "p")
     assert (single.dtype, single.rounding, sum(single(()))) == ("float32", Fraction(1, 10**6), 1)
+    half = np.array([0.1, 0.9], dtype=np.float16)
+    assert sum(read_table(half, "p")(())) == 1
+    told = read_table(half, "told", normalised=False)
+    assert (told.rounding, told(())) == (0, tuple(map(Fraction, half.tolist())))
 
 
 @pytest.mark.parametrize(
