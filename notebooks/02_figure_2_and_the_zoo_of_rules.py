@@ -52,8 +52,9 @@ show(figures.diagram(p, q, [ft.rule("cos:w=0.5"), ft.rule("lenience:l=0.5")]))
 #
 # $$\mathrm{out} = q\,1_A + (1 - q(A))\,p , \qquad \mathrm{TV}(\mathrm{out}, p) = q(A)\,\mathrm{TV}(q_A, p) .$$
 #
-# Inside $A$ the output is a scaled copy of the *draft*: the target only chose the set. Truncating the target itself
-# and verifying losslessly, the fair comparison, emits $p_A$ instead.
+# Inside $A$ the output is the whole draft, plus what the target fills in after rejections; the more of the draft the
+# set lets through, the less the target is heard. Truncating the target itself and verifying losslessly, the fair
+# comparison, emits $p_A$ instead.
 
 # %%
 show(

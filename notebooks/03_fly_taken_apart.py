@@ -231,7 +231,6 @@ for name, rule in (("two draws", strict), ("one draw", one_draw)):
 # consistently from a wrong fact, $c = 0$, and no window is long enough: then the gate is all there is.
 
 # %%
-
 for correction in (0.5, 0.3, 0.1, 0.0):
     model = Mismatches(correction=correction, match=match, median=0.2, spread=1, separation=1)
     wrong, harmless = model.acceptance(theta=0.3, window=6)

@@ -38,7 +38,7 @@ def find() -> Finding:
         "verification time for a plain step. The default setting with acceleration comes out right (2.88 for 2.86). "
         f"{off} of {len(values)} differ by more than 5 %: without acceleration the model gives 2.43 for the published "
         "2.69, so the tables do not come from one set of round times. The row theta = 1 repeats the SpS row of Table "
-        "3, which had no acceleration; that makes 1.90 of the model's 2.26, still more than the published 1.64."
+        "3; without acceleration that makes 1.90 of the model's 2.26, still more than the published 1.64."
     )
     return Finding("not reproducible here", why, values, {"speedups": figure})
 
