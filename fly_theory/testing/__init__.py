@@ -1,15 +1,19 @@
-"""For the tests of other people's engines: table models, one-line checks, strategies."""
+"""For the tests of other people's engines: one-line checks, adapters, table models, counters; and strategies."""
 
 import importlib
 from typing import Any
 
 _EXPORTS = {
+    "Step": "fly_theory.conformance.metrics",
     "TableModel": "fly_theory.testing.table_model",
-    "chains": "fly_theory.strategies",
+    "TensorVerifier": "fly_theory.conformance.adapters",
+    "block_rule_verifier": "fly_theory.conformance.adapters",
+    "check_log_probs": "fly_theory.conformance.metrics",
+    "check_metrics": "fly_theory.conformance.metrics",
+    "check_stopping": "fly_theory.conformance.metrics",
     "conforms": "fly_theory.testing.checks",
-    "distributions": "fly_theory.strategies",
-    "pairs": "fly_theory.strategies",
     "pretrained_table_model": "fly_theory.testing.pretrained",
+    "transformers_speculative_sampling": "fly_theory.conformance.adapters",
 }
 
 __all__ = [*_EXPORTS]

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from fly_theory.conformance.metrics import check_metrics
 from fly_theory.testing import conforms
 from tests.quality.verifiers import first_rejection, ratio_rule, ratio_test
 
@@ -44,6 +45,7 @@ def test_fixture_fails_with_the_report(tmp_path):
 def test_names_of_the_testing_package():
     import fly_theory as ft
 
-    assert {"TableModel", "conforms", "pretrained_table_model"} <= set(dir(ft.testing))
+    assert set(ft.testing.__all__) <= set(dir(ft.testing))
+    assert ft.testing.check_metrics is check_metrics
     with pytest.raises(AttributeError, match="no attribute 'tablemodel'"):
         _ = ft.testing.tablemodel
