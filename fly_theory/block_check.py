@@ -94,7 +94,7 @@ def _distance(case: BlockCase) -> Any:
 def _witness(
     tally: Tally, arithmetic: Arithmetic, rule: BlockRule, source: Source, cases: int, seed: int
 ) -> Witness | None:
-    if tally.refuted_by is None:
+    if tally.violation is None:
         return None
     invariant: BlockInvariant = tally.invariant
 
@@ -107,8 +107,8 @@ def _witness(
 
     chain = shrunk(lambda chain: violation(chain) is not None, chains(), cases, seed) or tally.refuted_by
     found = violation(chain)
-    if found is None:  # the rule answers differently from call to call
-        return None
+    if found is None:  # a rule that answers differently from call to call
+        chain, found = tally.refuted_by, tally.violation
     draft_length, target, draft = chain
     return Witness(
         inputs={"drafts a round": draft_length, "target": target, "draft": draft, **found.inputs},

@@ -131,7 +131,7 @@ def _witness(
     source: Source,
     find: Callable[[Callable[[Pair], bool]], Pair | None],
 ) -> Witness | None:
-    if tally.refuted_by is None:
+    if tally.violation is None:
         return None
 
     def violation(pair: Pair) -> Violation | None:
@@ -143,8 +143,8 @@ def _witness(
 
     pair = find(lambda pair: violation(pair) is not None) or tally.refuted_by
     found = violation(pair)
-    if found is None:  # the rule answers differently from call to call, which `Pure` reports
-        return None
+    if found is None:  # a rule that answers differently from call to call
+        pair, found = tally.refuted_by, tally.violation
     return Witness(
         inputs={"p": pair[0], "q": pair[1], **found.inputs},
         quantity=found.quantity,

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, configuration
-from hypothesis.errors import NoSuchExample
+from hypothesis.errors import Flaky, NoSuchExample
 from hypothesis.strategies import SearchStrategy
 
 from fly_theory.strategies import Distribution, Pair, pairs
@@ -35,7 +35,10 @@ def drawn(strategy: SearchStrategy[T], cases: int, seed: int) -> tuple[T, ...]:
 
 
 def shrunk(fails: Callable[[T], bool], strategy: SearchStrategy[T], cases: int, seed: int) -> T | None:
-    """A value that fails, made as simple as Hypothesis can; None when none of `cases` draws fails."""
+    """A value that fails, made as simple as Hypothesis can.
+
+    None when none of `cases` draws fails, or when one that failed does not fail again.
+    """
     settings = hypothesis.settings(
         max_examples=cases,
         database=None,
@@ -47,7 +50,7 @@ def shrunk(fails: Callable[[T], bool], strategy: SearchStrategy[T], cases: int, 
     with _home_elsewhere():
         try:
             return hypothesis.find(strategy, fails, settings=settings, random=Random(seed))
-        except NoSuchExample:
+        except (NoSuchExample, Flaky):
             return None
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fly_theory.errors import UndecidableError
-from fly_theory.invariants import RuleFailure
+from fly_theory.invariants import RuleFailure, Violation
 from fly_theory.report import Result, VerdictName, Witness, show
 
 __all__ = ["Tally", "result", "verdict_of"]
@@ -13,11 +13,12 @@ __all__ = ["Tally", "result", "verdict_of"]
 
 @dataclass
 class Tally:
-    """The count of one invariant, of either level, over cases as they are drawn."""
+    """The count of one invariant, of any level, over cases as they are drawn; the first that refutes it is kept."""
 
     invariant: Any
     judged: int = 0
     refuted_by: Any = None
+    violation: Violation | None = None
     undecided: str = ""
 
     def look(self, case: Any, drawn: Any) -> None:
@@ -25,14 +26,14 @@ class Tally:
         if self.refuted_by is not None or not self.invariant.applies(case):
             return
         try:
-            violation = self.invariant.judge(case)
+            self.violation = self.invariant.judge(case)
         except RuleFailure:
             return
         except UndecidableError as error:
             self.undecided = str(error)
             return
         self.judged += 1
-        self.refuted_by = drawn if violation is not None else None
+        self.refuted_by = drawn if self.violation is not None else None
 
 
 def result(tally: Tally, proof: str | None, witness: Witness | None, *, asked: bool) -> Result:

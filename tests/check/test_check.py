@@ -199,6 +199,12 @@ def test_what_every_rule_owes_is_refuted_by_a_search(rule, name):
     assert report.conclusion == "refuted"
 
 
+def test_a_rule_that_changes_its_mind_is_not_taken_for_one_that_holds():
+    report = ft.check(faulty.ChangesItsMind(), ["lossless"], cases=60)
+    assert report["lossless"].outcome == "refuted"
+    assert report["lossless"].witness.got != report["lossless"].witness.expected
+
+
 # -- claims ------------------------------------------------------------------------------------------------------------
 
 

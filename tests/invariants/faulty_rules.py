@@ -181,6 +181,14 @@ class Forgets(Sound):
         return Verdict(accepted, p - accepted)
 
 
+class ChangesItsMind(Sound):
+    """Redraws from the target at every third call, and is sound at the others."""
+
+    def verdict(self, p, q):
+        found = super().verdict(p, q)
+        return Verdict(found.accepted, p) if next(_calls) % 3 == 0 else found
+
+
 class Guesses(Sound):
     """Answers NaN with a distribution instead of an error."""
 
