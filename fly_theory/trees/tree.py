@@ -179,9 +179,14 @@ def next_sibling(q: Array, earlier: tuple[Array, ...], drawing: Drawing) -> Arra
     """
     if drawing == "with-replacement":
         return q
+    if drawing == "without-replacement":
+        for token in earlier:
+            q = without(q, token)
+        return normalise(q)
+    # Tokens without mass are candidates too, behind all that have some.
     for token in earlier:
-        q = without(q, token)
-    return normalise(q) if drawing == "without-replacement" else one_hot(array_namespace(q).argmax(q, axis=-1), q)
+        q = q - 2 * one_hot(token, q)
+    return one_hot(array_namespace(q).argmax(q, axis=-1), q)
 
 
 def check_drawing(drawing: Any) -> None:

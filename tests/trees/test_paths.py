@@ -7,6 +7,7 @@ import pytest
 
 import fly_theory as ft
 from fly_theory.trees import branching, chain, expand, merge
+from fly_theory.trees.tree import next_sibling
 from tests.trees.helpers import arrays
 
 
@@ -103,3 +104,13 @@ def test_merged_branches_share_their_prefixes():
     tree = merge([[5, 7], [5, 8, 1], [5, 7, 2]])
     assert tree.paths() == [(), (5,), (5, 7), (5, 8), (5, 8, 1), (5, 7, 2)]
     assert tree.parents == (0, 1, 1, 3, 2)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_deterministic_siblings_differ_also_where_the_draft_has_no_mass(exact):
+    q = ft.exact(["1/4", 0, "3/4", 0]) if exact else np.array([0.25, 0, 0.75, 0])
+    drafted = []
+    for _ in range(4):
+        law = next_sibling(q, tuple(drafted), "deterministic")
+        drafted.append(np.asarray(law, dtype=float).argmax())
+    assert drafted == [2, 0, 1, 3]
