@@ -13,8 +13,8 @@ from fly_theory.trees.tree import Drawing, Siblings
 __all__ = ["KSeq", "smallest_rho"]
 
 # Halvings of [1, n]. The end that is kept is valid, and every valid rho is lossless: what is left of the bracket only
-# costs acceptance, less than 1e-11 of it in float64.
-_HALVINGS = {"float64": 36, "float32": 22}
+# costs acceptance: less than 1e-10 in float64, 2e-5 in float32, for up to five candidates.
+_HALVINGS = {"float64": 36, "float32": 18}
 
 
 @dataclass(frozen=True, kw_only=True)

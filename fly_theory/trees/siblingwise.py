@@ -64,8 +64,10 @@ class Siblingwise(Walk):
         passes = []
         with trusted_inputs():
             for k, (token, q) in enumerate(zip(siblings.tokens, siblings.laws(p), strict=True)):
-                passed = share(take(self.rule.verdict(p, q).accepted, token), take(q, token))
-                left = normalise(self.rule.residual_after(p, q, token))
+                accepted, residual = self.rule.verdict(p, q)
+                if self._redraw_depends_on_token:
+                    residual = self.rule.residual_after(p, q, token)
+                passed, left = share(take(accepted, token), take(q, token)), normalise(residual)
                 if siblings.present is not None:
                     present = siblings.present[k]
                     passed = xp.where(present, passed, xp.zeros_like(passed))
@@ -73,6 +75,10 @@ class Siblingwise(Walk):
                 passes.append(passed)
                 p = left
         return Verdicts(tuple(passes), p)
+
+    @property
+    def _redraw_depends_on_token(self) -> bool:
+        return type(self.rule).residual_after is not Rule.residual_after
 
     @property
     def claims(self) -> tuple[Claim, ...]:

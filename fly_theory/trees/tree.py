@@ -45,13 +45,13 @@ class Siblings(NamedTuple):
     def laws(self, like: Array) -> Iterator[Array]:
         """The law (..., V) that each sibling was drawn from, given those before it; point masses look like `like`."""
         q = self.draft
-        for token in self.tokens:
+        for rank, token in enumerate(self.tokens):
             if self.drawing == "deterministic":
                 yield one_hot(token, like)
-            else:
-                yield q
-                if self.drawing == "without-replacement":
-                    q = normalise(without(q, token))
+                continue
+            if self.drawing == "without-replacement" and rank:
+                q = normalise(without(q, self.tokens[rank - 1]))
+            yield q
 
 
 @dataclass(frozen=True, eq=False)
