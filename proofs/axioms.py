@@ -14,6 +14,16 @@ from proofs.symbolic.world import World
 
 Axiom = tuple[str, Term]
 
+# The axioms that tie a symbol to the terms it stands for.
+DEFINITIONS = frozenset(
+    {
+        "the largest value is attained",
+        "what exists has an example",
+        "a quotient undoes its divisor",
+        "the square root squares to its argument",
+    }
+)
+
 
 def of_symbol(world: World, symbol: Term) -> Iterator[Axiom]:
     """What is true of one symbol."""

@@ -85,6 +85,14 @@ class Derivation:
             self.suppose(text, bound)
         return rule
 
+    def block_rule(self, name: str, **settings: Any) -> Any:
+        """The registered block-level rule, with symbols for parameters as `rule`."""
+        cls = self._substitutes.get(name) or rule_class(name, level="block")
+        rule, bounds = with_symbols(cls, self.world, settings)
+        for text, bound in bounds:
+            self.suppose(text, bound)
+        return rule
+
     def moved(self, rule: Any, parameter: str, *, looser: Literal["smaller", "larger"]) -> Any:
         """The same rule with a parameter moved in its looser direction, to any other value of its domain."""
         (declared,) = (p for p in parameters(type(rule)) if p.name == parameter)
@@ -193,10 +201,11 @@ class Derivation:
         name = next(n for n in (f"x_{i}" for i in count(1)) if n not in self.world.families)
         return self.function(name) if getattr(example, "per_token", False) else self.number(name)
 
-    def mass(self, text: str, x: SymbolicArray) -> SymbolicArray:
+    def mass(self, text: str, x: SymbolicArray, *, over: Term | None = None) -> SymbolicArray:
         """Show that x is nowhere negative; then its sum is not negative either, and at least each single value of x."""
+        self._must_be_arbitrary(self.world.generic if over is None else over)
         self._show(text, (x >= 0).term)
-        whole = self.total(x)
+        whole = self.total(x, over=over)
         self._learn("sum", text, z3.And(whole.term >= 0, x.term <= whole.term), (x >= 0).term)
         return whole
 
@@ -271,7 +280,8 @@ class Derivation:
         for name, x in quantities.items():
             taken = {*self.world.families, *self.world.definitions, *(known for known, _ in self._names)}
             unused = next(n for n in chain([name], (f"{name}_{i}" for i in count(2))) if n not in taken)
-            self._names.insert(0, (unused, x.term))
+            self._names.append((unused, x.term))
+        self._names.sort(key=lambda named: -sum(1 for _ in terms.subterms(named[1])))
 
     def _show(self, text: str, claim: Term) -> None:
         answer, obligation, _ = self._solve(text, claim, self.world.generic, None)
@@ -281,15 +291,15 @@ class Derivation:
     def _solve(
         self, text: str, claim: Term, over: Term, apart_from: Term | None
     ) -> tuple[Answer, Obligation, z3.ModelRef | None]:
-        """Ask z3, with names for terms and then without, and record what was proved."""
-        for opaque in [self._names, []] if self._names else [[]]:
-            obligation = self._build(text, claim, over, apart_from, opaque)
-            answer, model = obligation.check()
-            if answer == "proved":
-                distilled = obligation.distilled()
-                self.obligations.append(distilled if distilled.check()[0] == "proved" else obligation)
-                break
-        return answer, obligation, model
+        """Ask z3, with names for terms and then without, from what is nearby and then from all that is known."""
+        for names in [self._names, []] if self._names else [[]]:
+            everything = self._build(text, claim, over, apart_from, names)
+            for obligation in (everything.nearby(), everything):
+                answer, settled, model = obligation.solve()
+                if answer == "proved":
+                    self.obligations.append(settled)
+                    return answer, settled, model
+        return answer, settled, model
 
     def _build(
         self,

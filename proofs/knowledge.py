@@ -6,7 +6,7 @@ from itertools import chain
 import z3
 
 from proofs import axioms
-from proofs.obligation import Obligation
+from proofs.obligation import Hypothesis, Obligation, constants_in
 from proofs.symbolic.terms import Term, at, is_token, subterms
 from proofs.symbolic.world import World
 
@@ -23,6 +23,7 @@ class Knowledge:
         self._seen: dict[int, Term] = {}
         self._symbols: list[Term] = []
         self._tokens: list[Term] = []
+        self._flat: dict[tuple[str, ...], dict[int, tuple[Term, Term, frozenset[str]]]] = {}
         self._absorb([("", world.generic == world.generic)], as_hypotheses=False)
 
     def learn(self, text: str, fact: Term) -> None:
@@ -37,6 +38,7 @@ class Knowledge:
         other._general = self._general.copy()
         other._hypotheses, other._seen = self._hypotheses.copy(), self._seen.copy()
         other._symbols, other._tokens = self._symbols.copy(), self._tokens.copy()
+        other._flat = self._flat
         return other
 
     def obligation(
@@ -92,15 +94,23 @@ class Knowledge:
         hypotheses = [*self._hypotheses.values(), *axioms.congruences(values, equations)]
         generic = self._world.generic
         hidden = [(f"{name}[{_name(t)}]", at(term, [generic], [t])) for name, term in opaque for t in self._tokens]
+        hidden = list({term.get_id(): (name, term) for name, term in hidden}.values())
         plain = [(_name(term), term) for term in (*values, *equations)]
 
-        def flat(formula: Term) -> Term:
-            for name, term in hidden:
-                formula = z3.substitute(formula, (term, _constant(name, term)))
-            return z3.substitute(formula, *((term, _constant(name, term)) for name, term in plain))
+        renamed = [(term, _constant(name, term)) for name, term in plain]
+        known = self._flat.setdefault(tuple(name for name, _ in opaque), {})
 
-        flattened = tuple((text, flat(formula)) for text, formula in hypotheses)
-        return Obligation(title, flattened, flat(conclusion), dict([*hidden, *plain]))
+        def flat(formula: Term) -> tuple[Term, frozenset[str]]:
+            if formula.get_id() not in known:
+                simpler = formula
+                for name, term in hidden:
+                    simpler = z3.substitute(simpler, (term, _constant(name, term)))
+                simpler = z3.substitute(simpler, *renamed)
+                known[formula.get_id()] = formula, simpler, constants_in(simpler)
+            return known[formula.get_id()][1:]
+
+        flattened = tuple(Hypothesis(text, *flat(formula), text in axioms.DEFINITIONS) for text, formula in hypotheses)
+        return Obligation(title, flattened, flat(conclusion)[0], dict([*hidden, *plain]))
 
 
 def _constant(name: str, term: Term) -> Term:

@@ -3,14 +3,24 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import z3
 
 from proofs.symbolic.terms import Term, subterms
 
 Answer = Literal["proved", "refuted", "unknown"]
-_SECONDS = 20
+_ANSWERS: dict[str, Answer] = {"unsat": "proved", "sat": "refuted"}
+_SECONDS = 10
+
+
+class Hypothesis(NamedTuple):
+    """What is known, in words and as a formula over the constants it names; `definition` when it says what one of them is."""
+
+    text: str
+    formula: Term
+    constants: frozenset[str]
+    definition: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +31,7 @@ class Obligation:
     """
 
     title: str
-    hypotheses: tuple[tuple[str, Term], ...]
+    hypotheses: tuple[Hypothesis, ...]
     conclusion: Term
     legend: Mapping[str, Term]
 
@@ -31,35 +41,43 @@ class Obligation:
         for name, meaning in sorted(self.legend.items()):
             sort = "Bool" if z3.is_bool(meaning) else "Real"
             lines.append(f"(declare-const |{name}| {sort})")
-        for text, formula in self.hypotheses:
-            lines += [f"; {text}", f"(assert {formula.sexpr()})"]
+        for known in self.hypotheses:
+            lines += [f"; {known.text}", f"(assert {known.formula.sexpr()})"]
         lines += ["; the conclusion, denied", f"(assert (not {self.conclusion.sexpr()}))", "(check-sat)", ""]
         return "\n".join(lines)
 
-    def check(self) -> tuple[Answer, z3.ModelRef | None]:
-        """Ask z3, from the text; when the conclusion need not hold, also where it fails."""
+    def nearby(self) -> "Obligation":
+        """The same conclusion from those hypotheses only that speak of nothing but its constants and what defines them."""
+        reach = constants_in(self.conclusion)
+        definitions = [known.constants for known in self.hypotheses if known.definition]
+        while further := [constants for constants in definitions if constants & reach and not constants <= reach]:
+            reach = reach.union(*further)
+        return self._only({i for i, known in enumerate(self.hypotheses) if known.constants <= reach})
+
+    def solve(self) -> tuple[Answer, "Obligation", z3.ModelRef | None]:
+        """Ask z3: when proved, the same conclusion from those hypotheses only that were used; else also where it fails."""
+        solver = z3.Solver()
+        solver.set("timeout", _SECONDS * 1000)
+        for i, known in enumerate(self.hypotheses):
+            solver.assert_and_track(known.formula, f"hypothesis {i}")
+        solver.add(z3.Not(self.conclusion))
+        result = solver.check()
+        if result == z3.unsat:
+            used = {int(str(label).split()[-1].strip("|")) for label in solver.unsat_core()}
+            return "proved", self._only(used), None
+        return ("refuted", self, solver.model()) if result == z3.sat else ("unknown", self, None)
+
+    def _only(self, used: set[int]) -> "Obligation":
+        kept = tuple(known for i, known in enumerate(self.hypotheses) if i in used)
+        spoken = constants_in(self.conclusion).union(*(known.constants for known in kept))
+        return replace(self, hypotheses=kept, legend={name: t for name, t in self.legend.items() if name in spoken})
+
+    def check(self) -> Answer:
+        """Ask z3 from the text, with another of its procedures than `solve`."""
         solver = z3.SolverFor("QF_NRA")
         solver.set("timeout", _SECONDS * 1000)
         solver.from_string(self.smt2())
-        result = solver.check()
-        if result == z3.unsat:
-            return "proved", None
-        return ("refuted", solver.model()) if result == z3.sat else ("unknown", None)
-
-    def distilled(self) -> "Obligation":
-        """The same conclusion from those hypotheses only that z3 used; a shorter text, and easier for another solver."""
-        solver = z3.Solver()
-        solver.set("timeout", _SECONDS * 1000)
-        for i, (_, formula) in enumerate(self.hypotheses):
-            solver.assert_and_track(formula, f"hypothesis {i}")
-        solver.add(z3.Not(self.conclusion))
-        if solver.check() != z3.unsat:
-            return self
-        needed = {int(str(label).split()[-1].strip("|")) for label in solver.unsat_core()}
-        kept = tuple(hypothesis for i, hypothesis in enumerate(self.hypotheses) if i in needed)
-        spoken = subterms(self.conclusion, *(formula for _, formula in kept))
-        constants = {term.decl().name() for term in spoken if z3.is_app_of(term, z3.Z3_OP_UNINTERPRETED)}
-        return replace(self, hypotheses=kept, legend={name: t for name, t in self.legend.items() if name in constants})
+        return _ANSWERS.get(str(solver.check()), "unknown")
 
     def recheck(self) -> Answer:
         """Ask cvc5, from the same text."""
@@ -73,7 +91,12 @@ class Obligation:
         answer = ""
         while not (command := parser.nextCommand()).isNull():
             answer = command.invoke(solver, symbols).strip() or answer
-        return {"unsat": "proved", "sat": "refuted"}.get(answer, "unknown")  # type: ignore[return-value]
+        return _ANSWERS.get(answer, "unknown")
+
+
+def constants_in(formula: Term) -> frozenset[str]:
+    """The names of the constants of a formula."""
+    return frozenset(t.decl().name() for t in subterms(formula) if z3.is_app_of(t, z3.Z3_OP_UNINTERPRETED))
 
 
 def rational(model: z3.ModelRef, term: Term) -> Fraction:

@@ -105,9 +105,10 @@ def _run(proof: Callable[[Derivation], None], derivation: Derivation) -> str:
     except (Unproved, FlyTheoryError) as error:
         return f"{derivation.part}: {error}" if derivation.part else str(error)
     for obligation in derivation.obligations:
-        answer = obligation.recheck()
-        if answer != "proved":
-            return f"{obligation.title}: cvc5 says {answer} where z3 says proved"
+        for solver, ask in (("z3", obligation.check), ("cvc5", obligation.recheck)):
+            answer = ask()
+            if answer != "proved":
+                return f"{obligation.title}: {solver}, asked from the certificate, says {answer}"
     return ""
 
 

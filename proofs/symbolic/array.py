@@ -98,6 +98,8 @@ class SymbolicArray:
     @property
     def dtype(self) -> str:
         """"real", "bool", or "int" for token ids."""
+        if not self.cells.size:
+            return "real"
         sort = self.cells.flat[0].sort()
         return "int" if sort == terms.TOKEN else str(sort).lower()
 
@@ -106,10 +108,11 @@ class SymbolicArray:
         """The only cell."""
         return self.cells.reshape(-1)[0] if self.cells.size == 1 else self._refuse()
 
-    def at(self, token: Term) -> "SymbolicArray":
-        """The entries at one token, for an array over tokens."""
-        here = np.frompyfunc(lambda cell: terms.at(cell, [self.world.generic], [token]), 1, 1)(self.cells)
-        return SymbolicArray(self.world, here)
+    def at(self, token: Term, *, place: Term | None = None) -> "SymbolicArray":
+        """The entries at one token: put for the generic token, or for another that the entries depend on."""
+        place = self.world.generic if place is None else place
+        here = np.frompyfunc(lambda cell: terms.at(cell, [place], [token]), 1, 1)(self.cells)
+        return SymbolicArray(self.world, here, per_token=self.per_token and not place.eq(self.world.generic))
 
     def __repr__(self) -> str:
         return f"SymbolicArray({self.cells.tolist()}, shape={self.shape})"

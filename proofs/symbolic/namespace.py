@@ -135,6 +135,24 @@ def sum(x: SymbolicArray, *, axis: int = -1, keepdims: Any = False, dtype: Any =
     return _reduced(x, axis, keepdims, lambda t: sum_over(x.world, t, x.world.generic), terms.add)
 
 
+def prod(x: SymbolicArray, *, axis: int = -1, keepdims: Any = False, dtype: Any = None) -> SymbolicArray:
+    """Product along a batch axis."""
+    cells = np.frompyfunc(terms.multiply, 2, 1).reduce(
+        x.cells, axis=_batch_axis(x, axis), keepdims=keepdims, initial=terms.number(1)
+    )
+    return SymbolicArray(x.world, cells, per_token=x.per_token)
+
+
+def cumulative_prod(x: SymbolicArray, *, axis: int, include_initial: Any = False) -> SymbolicArray:
+    """Products of the entries so far, along a batch axis."""
+    axis, cells = _batch_axis(x, axis), x.cells
+    if include_initial:
+        one = np.full_like(np.take(cells, [0], axis=axis), terms.number(1))
+        cells = np.concatenate([one, cells], axis=axis)
+    products = np.frompyfunc(terms.multiply, 2, 1).accumulate(cells, axis=axis)
+    return SymbolicArray(x.world, products, per_token=x.per_token)
+
+
 def max(x: SymbolicArray, *, axis: int = -1, keepdims: Any = False) -> SymbolicArray:
     """Largest value along an axis."""
     return _reduced(x, axis, keepdims, lambda t: _largest(x, t), lambda a, b: choose(a >= b, a, b))

@@ -84,8 +84,7 @@ def substituted_ceiling(d: Derivation) -> None:
     d.sum_lemma("l times what is rejected, token by token", l * (q - r.accepted) == r.residual - (p - l * q))
     d.lemma("l times what is rejected is at most the residual's mass", l * r.rejected <= r.redrawn)
     d.lemma("the redraw adds at most 1/l times the residual", l * (r.out - r.accepted) <= r.residual)
-    d.lemma("where l q < p the whole draft is kept", implies(r.residual > 0, r.accepted == q))
-    d.lemma("the accepted mass obeys the ceiling", l * r.accepted <= p)
+    d.lemma("the whole draft is kept where something is redrawn", l * r.accepted + r.residual <= p)
     d.claim(r.rule, Ceiling, p, q)
 
 
