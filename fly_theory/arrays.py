@@ -29,13 +29,13 @@ __all__ = [
     "one_hot",
     "positive_part",
     "scalar",
-    "sum_where_key_below",
+    "sums_where_key_below",
     "take",
 ]
 
 
 def as_fraction(value: Number) -> Fraction:
-    """The rational a parameter means: a float stands for the decimal it prints as, so 0.4 is 2/5; a symbol stays one."""
+    """The rational a parameter means: a float is the decimal it prints as, so 0.4 is 2/5; a symbol stays one."""
     if getattr(value, "is_symbolic", False):
         return value  # type: ignore[return-value]
     return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
@@ -105,11 +105,15 @@ def inverse_cdf(weights: Array, uniforms: Array) -> Array:
     return first_true(positive & (cumulative > (uniforms * total)[..., None]))
 
 
-def sum_where_key_below(keys: Array, values: Array, thresholds: Array) -> Array:
-    """For each threshold (..., T): the sum of the `values` (..., V) whose `keys` (..., V) are below it."""
+def sums_where_key_below(keys: Array, thresholds: Array, *values: Array) -> tuple[Array, ...]:
+    """Sums (..., T) of each of the `values` (..., V) where `keys` (..., V) are below the `thresholds` (..., T)."""
     xp = array_namespace(keys)
     order = xp.argsort(xp.concat([thresholds, keys], axis=-1), axis=-1, stable=True)
-    padded = xp.concat([xp.zeros_like(thresholds), values], axis=-1)
-    running = xp.cumulative_sum(xp.take_along_axis(padded, order, axis=-1), axis=-1)
-    rank = xp.argsort(order, axis=-1, stable=True)
-    return xp.take_along_axis(running, rank[..., : thresholds.shape[-1]], axis=-1)
+    rank = xp.argsort(order, axis=-1, stable=True)[..., : thresholds.shape[-1]]
+
+    def below(value: Array) -> Array:
+        padded = xp.concat([xp.zeros_like(thresholds), value], axis=-1)
+        running = xp.cumulative_sum(xp.take_along_axis(padded, order, axis=-1), axis=-1)
+        return xp.take_along_axis(running, rank, axis=-1)
+
+    return tuple(below(value) for value in values)
