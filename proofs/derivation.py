@@ -27,24 +27,27 @@ from proofs.symbolic.array import elementwise
 from proofs.symbolic.sums import sum_over
 from proofs.symbolic.terms import Term
 
-Role = Literal["hypothesis", "lemma", "sum", "goal"]
+Role = Literal["hypothesis", "lemma", "sum", "goal", "cases"]
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One line of a proof: its words, what it says, and for a sum what was shown at each token."""
+    """One line of a proof: its words, what it says, and for a sum what was shown at each token.
+
+    For a statement about finitely many cases it says how many there are.
+    """
 
     role: Role
     text: str
-    says: Term
+    says: Term | int
     at_each_token: Term | None = None
 
 
 class Unproved(Exception):
-    """A lemma or goal that the solver could not show; what is missing, and whether it is known to fail."""
+    """A lemma or goal that could not be shown."""
 
-    def __init__(self, text: str, obligation: Obligation, answer: str) -> None:
-        self.text, self.obligation, self.answer = text, obligation, answer
+    def __init__(self, text: str, obligation: Obligation | None, answer: Answer) -> None:
+        self.text, self.obligation = text, obligation
         reason = "the solver found no proof" if answer == "unknown" else "it does not follow from what is known"
         super().__init__(f"{text}: {reason}")
 
@@ -167,6 +170,12 @@ class Derivation:
             raise InvalidInput(msg)
         for claim in claims:
             self.goal(str(claim), *statements(claim, rule, p, q, looser=looser))
+
+    def cases(self, text: str, holds: Any) -> None:
+        """Show a statement about finitely many cases by trying each: an array of truth values, one a case."""
+        if not holds.all():
+            raise Unproved(text, None, "refuted")
+        self.steps.append(Step("cases", text, holds.size))
 
     def attempt(self, step: Callable[[], None]) -> Unproved | None:
         """Take a step, or undo it and return why it failed."""

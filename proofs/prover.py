@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fly_theory.errors import FlyTheoryError
-from fly_theory.registry import rule_class
 from proofs.derivation import Derivation, Step, Unproved
 from proofs.obligation import Answer, Obligation
-from proofs.search import Witness, refute
-from proofs.theorem import Subject, Theorem, find
+from proofs.search import Witness
+from proofs.theorem import Theorem, find
 
 __all__ = ["Certificate", "Proof", "prove"]
 
@@ -89,9 +88,10 @@ def prove_theorem(theorem: Theorem, substitutes: Mapping[str, type]) -> Proof:
         return Proof(theorem, outcome, method, seconds, certificate, witness, missing)
 
     if theorem.proof is not None and not missing:
-        return concluded("proved", "z3, cvc5")
+        by_cases = any(step.role == "cases" for step in derivation.steps)
+        return concluded("proved", "all cases" if by_cases else "z3, cvc5")
     for subject in theorem.about:
-        witness = _refuted(subject, substitutes)
+        witness = subject.refute(substitutes.get(subject.rule))
         if witness is not None:
             return concluded("refuted", "exact search", witness)
     return concluded("unknown", "none")
@@ -110,7 +110,3 @@ def _run(proof: Callable[[Derivation], None], derivation: Derivation) -> str:
             if answer != "proved":
                 return f"{obligation.title}: {solver}, asked from the certificate, says {answer}"
     return ""
-
-
-def _refuted(subject: Subject, substitutes: Mapping[str, type]) -> Witness | None:
-    return refute(subject, substitutes.get(subject.rule) or rule_class(subject.rule))

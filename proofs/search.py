@@ -1,6 +1,6 @@
 """Counterexamples: the smallest pair of rational distributions at which a claim of a rule fails, judged exactly."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -13,47 +13,48 @@ from fly_theory.claims import Claim, MonotoneIn
 from fly_theory.errors import ExactnessError, FlyTheoryError, UndecidableError, ZeroResidualError
 from fly_theory.parameters import parameters
 from proofs.statements import altered, statements
-from proofs.theorem import Subject
 
 # Vocabulary size and largest denominator: pairs are tried with growing size, then growing denominator.
 _EXTENT = ((2, 10), (3, 6), (4, 4))
 _LISTED = 4
 
 
+Figures = Fraction | int | tuple[Fraction, ...] | tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class Witness:
-    """A pair of distributions at which a claim fails: target p and draft q, and what the rule induces there, as fractions."""
+    """Where a claim fails: what goes in (target p and draft q, as fractions), and what the rule makes of it."""
 
     rule: str
     claim: str
-    p: tuple[Fraction, ...]
-    q: tuple[Fraction, ...]
-    out: tuple[Fraction, ...] | None
-    acceptance: Fraction
+    inputs: Mapping[str, Figures]
+    found: Mapping[str, Figures]
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON, fractions as text."""
-        return {
-            "rule": self.rule,
-            "claim": self.claim,
-            "p": [str(x) for x in self.p],
-            "q": [str(x) for x in self.q],
-            "out": None if self.out is None else [str(x) for x in self.out],
-            "acceptance": str(self.acceptance),
-        }
+        return {"rule": self.rule, "claim": self.claim, "inputs": _texts(self.inputs), "found": _texts(self.found)}
 
     def __str__(self) -> str:
-        def row(values: tuple[Fraction, ...]) -> str:
-            return f"({', '.join(map(str, values))})"
-
-        emitted = "no law: it rejects with nothing to redraw from" if self.out is None else f"out = {row(self.out)}"
-        return f"{self.rule} at p = {row(self.p)}, q = {row(self.q)}: {emitted}, acceptance {self.acceptance}"
+        return f"{self.rule} at {_row(self.inputs)}: {_row(self.found)}"
 
 
-def refute(subject: Subject, cls: type) -> Witness | None:
-    """The first counterexample to a subject, read with class `cls` in place of the registered rule; None when none is found."""
-    for rule in _instances(cls, subject):
-        for claim in subject.claims(rule):
+def _texts(figures: Mapping[str, Figures]) -> dict[str, Any]:
+    return {name: list(map(str, x)) if isinstance(x, tuple) else str(x) for name, x in figures.items()}
+
+
+def _row(figures: Mapping[str, Figures]) -> str:
+    shown = {name: f"({', '.join(x)})" if isinstance(x, list) else x for name, x in _texts(figures).items()}
+    return ", ".join(f"{name} = {x}" for name, x in shown.items())
+
+
+def refute(cls: type, settings: Mapping[str, Any], claims: Callable[[Any], Sequence[Claim]]) -> Witness | None:
+    """The first counterexample to what `claims` says of a rule of class `cls`; None when none is found.
+
+    Parameters that are not in `settings` take their typical values.
+    """
+    for rule in _instances(cls, settings):
+        for claim in claims(rule):
             for other in _looser(rule, claim):
                 for p, q in _pairs():
                     failed = _first_failure(claim, rule, p, q, other)
@@ -62,12 +63,11 @@ def refute(subject: Subject, cls: type) -> Witness | None:
     return None
 
 
-def _instances(cls: type, subject: Subject) -> Iterator[Any]:
-    """The rule at its typical parameters."""
+def _instances(cls: type, settings: Mapping[str, Any]) -> Iterator[Any]:
     values = []
     for declared in parameters(cls):
-        if declared.name in subject.settings:
-            values.append([subject.settings[declared.name]])
+        if declared.name in settings:
+            values.append([settings[declared.name]])
         else:
             values.append(list(declared.typical[:_LISTED]) or [declared.default])
     for chosen in product(*values):
@@ -89,12 +89,13 @@ def _pairs() -> Iterator[tuple[Any, Any]]:
     """All pairs of distributions over V tokens in multiples of 1/D, one exact batch (..., V) for each V and D."""
     for size, largest in _EXTENT:
         for denominator in range(1, largest + 1):
-            rows = list(_rows(size, denominator))
+            rows = list(distributions(size, denominator))
             targets, drafts = zip(*product(rows, rows), strict=True)
             yield ft.exact(list(targets)), ft.exact(list(drafts))
 
 
-def _rows(size: int, denominator: int) -> Iterator[list[Fraction]]:
+def distributions(size: int, denominator: int) -> Iterator[list[Fraction]]:
+    """All distributions over `size` tokens in multiples of 1/denominator."""
     for counts in product(range(denominator + 1), repeat=size - 1):
         if sum(counts) <= denominator:
             yield [Fraction(n, denominator) for n in (*counts, denominator - sum(counts))]
@@ -124,13 +125,14 @@ def _first_false(claim: Claim, rule: Any, p: Any, q: Any, looser: Any) -> int | 
 
 
 def _witness(claim: Claim, rule: Any, looser: Any, p: Any, q: Any) -> Witness:
-    """The law that the rule induces at the counterexample; the pair is judged once more, on its own."""
+    """What the rule makes of the counterexample; the pair is judged once more, on its own."""
     if _first_failure(claim, rule, p[None, :], q[None, :], looser) is None:
         msg = f"{rule.spec} kept {claim} at p={p}, q={q} on its own, but not in a batch"
         raise FlyTheoryError(msg)
+    found: dict[str, Figures] = {"acceptance": rule.acceptance(p, q).item()}
     try:
-        out = tuple(rule.induced(p, q).tolist())
+        found["out"] = tuple(rule.induced(p, q).tolist())
     except ZeroResidualError:
-        out = None
+        found["residual"] = tuple(rule.verdict(p, q).residual.tolist())
     said = f"{claim}, against {looser.spec}" if looser is not None else str(claim)
-    return Witness(rule.spec, said, tuple(p.tolist()), tuple(q.tolist()), out, rule.acceptance(p, q).item())
+    return Witness(rule.spec, said, {"p": tuple(p.tolist()), "q": tuple(q.tolist())}, found)

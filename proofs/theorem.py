@@ -3,10 +3,14 @@
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from fly_theory.claims import Claim
 from fly_theory.errors import unknown_name
+from fly_theory.registry import rule_class
+
+if TYPE_CHECKING:
+    from proofs.search import Witness
 
 __all__ = ["Subject", "Theorem", "find", "theorem", "theorems"]
 
@@ -27,6 +31,12 @@ class Subject:
         if isinstance(self.claim, type):
             return [claim for claim in rule.claims if isinstance(claim, self.claim)]
         return [self.claim(rule)]
+
+    def refute(self, cls: type | None = None) -> "Witness | None":
+        """The smallest counterexample found for the registered rule, or for a class in its place."""
+        from proofs.search import refute
+
+        return refute(cls or rule_class(self.rule), self.settings, self.claims)
 
 
 @dataclass(frozen=True)
