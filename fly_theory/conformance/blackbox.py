@@ -121,15 +121,15 @@ def conformance(
     exact = [Explored(**common, floats=floats, coin_bits=coin_bits) for floats in (False, True)]
     chance = false_alarm / (_TESTS_A_LAW * laws)
     samples = Sampled(**common, seed=seed, chance=chance, resolution=resolution)
+    told_of_drafts = list(told_findings(suite.exact)) if drafter is not None or told is not None else []
     try:
         judge, seen = _observe(exact, samples, suite, seconds)
     except CallFailed as failed:
-        return invalid(subject, failed, settings)
+        return invalid(subject, failed, settings, told_of_drafts)
     settings = {"method": judge.method, "calls": judge.calls, **settings}
     if judge is samples:
         settings |= {"false alarms": false_alarm, "detectable TV": samples.detectable}
-    if drafter is not None or told is not None:
-        seen.informing.extend(told_findings(suite.exact))
+    seen.informing.extend(told_of_drafts)
     return summarise(subject, seen, claims, settings, enough=not samples.out_of_time)
 
 

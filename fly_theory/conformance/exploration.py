@@ -92,9 +92,9 @@ class Draws:
             For weights without mass, negative, NaN or infinite ones.
         """
         masses = [self.read(entry) for entry in read_weights(weights)]
-        total = sum(masses)
-        options = [(token, mass / total) for token, mass in enumerate(masses) if mass]
-        token = options[self._branch(f"choice {len(self._choices)}", [share for _, share in options])][0]
+        options = [token for token, mass in enumerate(masses) if mass]
+        taken = self._branch(f"choice {len(self._choices)}", [masses[token] for token in options], sum(masses))
+        token = options[taken]
         self._choices.append(token)
         return token
 
@@ -152,20 +152,20 @@ class Draws:
     def _split(self, index: int, cells: list[tuple[Fraction, Fraction]]) -> int:
         low, high = self._intervals[index]
         possible = [(i, cell) for i, cell in enumerate(cells) if cell[0] < cell[1]]
-        taken = self._branch(f"uniform {index}", [(end - start) / (high - low) for _, (start, end) in possible])
+        taken = self._branch(f"uniform {index}", [end - start for _, (start, end) in possible], high - low)
         which, self._intervals[index] = possible[taken]
         return which
 
-    def _branch(self, label: str, shares: list[Fraction]) -> int:
-        if len(shares) == 1:
+    def _branch(self, label: str, masses: list[Fraction], total: Fraction | int) -> int:
+        if len(masses) == 1:
             return 0
         depth = len(self._branches)
         taken = self._script[depth] if depth < len(self._script) else 0
-        if taken >= len(shares):
+        if taken >= len(masses):
             msg = "a run that cannot be repeated: the verifier draws from elsewhere, or remembers"
             raise Opaque(msg)
-        self._branches.append(Branch(label, _verifier_line(), taken, len(shares)))
-        self._probability *= shares[taken]
+        self._branches.append(Branch(label, _verifier_line(), taken, len(masses)))
+        self._probability *= masses[taken] / total
         return taken
 
 
@@ -336,8 +336,8 @@ def read_weights(weights: Any) -> list[Any]:
         For weights without mass, negative, NaN or infinite ones.
     """
     entries = weights.tolist() if hasattr(weights, "tolist") else list(weights)
-    total = sum(entries)
-    if not 0 < total < math.inf or min(entries) < 0:
+    floats = list(map(float, entries))
+    if not 0 < sum(floats) < math.inf or min(floats) < 0:
         shown = ", ".join(map(str, entries))
         msg = f"gave rng.choice the weights ({shown}); they must be finite and >= 0, with some mass"
         raise VerifierError(msg)

@@ -37,7 +37,7 @@ class Sighting:
 
 @dataclass(kw_only=True)
 class Explored(Judge):
-    """A verifier executed exactly: on rows of rationals, or on float64 rows (`floats`), where laws are exact to rounding.
+    """A verifier executed exactly: on rows of rationals, or on float64 rows (`floats`), where laws are rounded.
 
     shared : the uniforms seen so far that two decisions share
     """
@@ -104,10 +104,13 @@ class Explored(Judge):
 
     def coin_steps(self, case: Case, drafts: Drafts) -> Iterator[tuple[float, ...]]:
         """Uniforms of which one is just what the verifier compares it with."""
-        for leaf in self.leaves(case, drafts):
-            for i, steps in enumerate(leaf.edges):
-                for step in steps:
-                    yield (*leaf.coins[:i], float(step), *leaf.coins[i + 1 :])
+        found = {
+            (*leaf.coins[:i], float(step), *leaf.coins[i + 1 :])
+            for leaf in self.leaves(case, drafts)
+            for i, steps in enumerate(leaf.edges)
+            for step in steps
+        }
+        yield from sorted(found)
 
     def _run(self, case: Case, inputs: Inputs, draws: Draws) -> Text:
         try:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fly_theory.conformance.cases import Case
 from fly_theory.conformance.exploration import Opaque, explore
 from fly_theory.conformance.laws import ROUNDING, Law, Row, Table, Text, constant, pair_laws, read_row, read_table
@@ -146,14 +148,14 @@ def _case(
     if told is None:
         told = rows
         if setting.told is not None:
-            told, inexact = _computed(setting.told, "told", rows, normalised=False)
+            told, inexact = _computed(setting.told, "told", rows, width=len(rows(())), normalised=False)
             rounding = max(rounding, inexact)
     if drawn is None:
         drawn = rows if setting.drafter is None else _drawn_by(setting.drafter, told)
     if setting.goal is not None:
-        goal, inexact = _computed(setting.goal, "goal", given, told)
+        goal, inexact = _computed(setting.goal, "goal", given, told, width=vocabulary)
         rounding = max(rounding, inexact)
-        drafted_goal = goal(()) != _computed(setting.goal, "goal", given, given)[0](())
+        drafted_goal = goal(()) != _computed(setting.goal, "goal", given, given, width=vocabulary)[0](())
 
     def case(draft_length: int, positions: int) -> Case:
         sizes = (vocabulary, draft_length, positions)
@@ -162,11 +164,15 @@ def _case(
     return case
 
 
-def _computed(function: Any, name: str, *laws: Law, normalised: bool = True) -> tuple[Law, Fraction]:
+def _computed(function: Any, name: str, *laws: Law, width: int, normalised: bool = True) -> tuple[Law, Fraction]:
     """The law whose rows a function makes from those of other laws, and the rounding that its numbers bring."""
 
     def row(text: Text) -> list[Any]:
-        return list(function(*(_array(law(text)) for law in laws)))
+        made = list(function(*(_array(law(text)) for law in laws)))
+        if len(made) != width:
+            msg = f"what {name} returns has {len(made)} entries; expected a row of {width} tokens"
+            raise ShapeError(msg)
+        return made
 
     rounding = ROUNDING if any(isinstance(value, float) for value in row(())) else Fraction(0)
     return functools.cache(lambda text: read_row(row(text), f"what {name} returns", normalised=normalised)), rounding
@@ -179,7 +185,7 @@ def _drawn_by(drafter: Callable[[Any, Any], Any], rows: Law) -> Law:
     def law(text: Text) -> Row:
         row = rows(text)
         try:
-            leaves = explore(lambda rng: int(drafter(_array(row), rng)))
+            leaves = explore(lambda rng: drafter(_array(row), rng))
         except Opaque as opaque:
             msg = (
                 f"drafter cannot be followed exactly ({opaque}); it may compare rng.random() with numbers, and use "
@@ -188,6 +194,9 @@ def _drawn_by(drafter: Callable[[Any, Any], Any], rows: Law) -> Law:
             raise InvalidInput(msg) from None
         masses = [Fraction(0)] * len(row)
         for leaf in leaves:
+            if not (isinstance(leaf.value, int | np.integer) and 0 <= leaf.value < len(row)):
+                msg = f"drafter returns {leaf.value!r}; allowed are token ids 0..{len(row) - 1}"
+                raise InvalidInput(msg)
             masses[leaf.value] += leaf.probability
         return tuple(masses)
 

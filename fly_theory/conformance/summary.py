@@ -1,7 +1,7 @@
 """From what was seen of a verifier to a report: the verdict, the bound it keeps, the smallest counterexample."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -38,10 +38,11 @@ def check_claims(claims: Sequence[Claim]) -> None:
             raise InvalidInput(msg)
 
 
-def invalid(subject: str, failed: CallFailed, settings: Mapping[str, Any]) -> Report:
+def invalid(subject: str, failed: CallFailed, settings: Mapping[str, Any], informing: Iterable[Result] = ()) -> Report:
     """The report on a verifier that failed on inputs it must be able to handle."""
     witness = Witness(failed.inputs, "the answer", failed.what, "a list of token ids")
-    return Report(subject, "invalid", (Result("runs", "refuted", 1, witness, failed.what),), settings=settings)
+    runs = Result("runs", "refuted", 1, witness, failed.what)
+    return Report(subject, "invalid", (runs, *informing), settings=settings)
 
 
 def summarise(

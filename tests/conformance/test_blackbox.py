@@ -297,6 +297,12 @@ def test_errors_are_laid_at_the_verifiers_door(verifier, said):
     json.loads(report.to_json())
 
 
+def test_what_is_wrong_with_the_draft_law_is_said_of_a_crash_too():
+    report = ft.conformance(lambda *_: 1 / 0, ["1/2", "1/2"], told=["1/4", "1/4"], target=["1/2", "1/2"], length=1)
+    assert report.verdict == "invalid"
+    assert report["q^ is normalised"].outcome == "refuted"
+
+
 def test_an_error_with_nothing_drafted_is_told_apart():
     def verifier(target_probs, draft_probs, draft_tokens, rng):
         draft_tokens[0]
@@ -352,6 +358,11 @@ def test_own_errors_are_not_the_verifiers():
         ({"target": [0.5, 0.5], "drafter": [0.5, 0.25, 0.25]}, "ShapeError", "drafter has 3 tokens and target 2"),
         ({"target": [1, 0], "drafter": [1, 0], "candidates": [[0], [0, 1]]}, "InvalidInput", "paths of one length"),
         ({"target": [1, 0], "drafter": [1, 0], "candidates": [[2]]}, "InvalidInput", "token ids 0..1"),
+        ({"goal": lambda p, q: [1]}, "ShapeError", "what goal returns has 1 entries; expected a row of 2 tokens"),
+        ({"goal": lambda p, q: 2 * p}, "DistributionError", "what goal returns sums to 2"),
+        ({"told": lambda row: [*row, 0]}, "ShapeError", "what told returns has 3 entries"),
+        ({"drafter": lambda row, rng: len(row)}, "InvalidInput", "drafter returns 2; allowed are token ids 0..1"),
+        ({"drafter": lambda row, rng: 0.5}, "InvalidInput", "drafter returns 0.5"),
         ({"length": 0}, "InvalidInput", "length=0"),
         ({"false_alarm": 0}, "InvalidInput", "false_alarm=0"),
         ({"resolution": 1}, "InvalidInput", "resolution=1"),
