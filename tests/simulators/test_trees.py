@@ -42,7 +42,7 @@ def test_a_token_rule_is_applied_to_siblings_in_turn():
 
 
 def test_large_trees_have_no_exact_values():
-    found = simulate(ft.tree_rule("traversal"), PAIR, 500, 0, parents=branching([3, 3]), drawing="without-replacement")
+    found = simulate(ft.tree_rule("traversal"), PAIR, 500, 0, parents=branching([3, 2]), drawing="without-replacement")
     assert found["tokens per call"].exact is None
 
 
