@@ -17,7 +17,7 @@ from simulators.rules import simulate
 __all__ = ["amplification_figure"]
 
 _RULES = ("min-p:base=0.25", "min-p:base=0.5", "lenience:l=0.5", "threshold-walk:single=0.5,acc=0.75", "lossless")
-_DRAFTS = (1, 2, 3, 4, 6, 8)
+_DRAFTS = (1, 2, 3, 4, 5, 6)
 _SIMULATED = (1, 4)
 _DEPTHS = (1, 2, 3, 4)
 _TEXT = 4
