@@ -61,6 +61,7 @@ def test_what_does_not_fit_is_refused(rule, settings, message):
         simulate(ft.tree_rule(rule), PAIR, 100, 0, **settings)
 
 
+@pytest.mark.slow
 def test_figure_shows_the_published_gaps_beside_the_exact_ones():
     figure = amplification_figure(trials=1000, seed=0)
     by_drafts, by_depth, top_k, gaps = figure.axes
