@@ -24,7 +24,7 @@ h1 { font-size: 1.6rem; }
 h2 { font-size: 1.15rem; margin-top: 2.75rem; padding-top: .75rem; border-top: 1px solid #d9dde5; }
 table { border-collapse: collapse; font-size: .87rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .7rem .25rem 0; text-align: right; border-bottom: 1px solid #d9dde5; vertical-align: top; }
-th:first-child, td:first-child, td.text { text-align: left; }
+th:first-child, td:first-child, .text { text-align: left; }
 tr.off td { background: #fdeeee; } .soft { color: #5b6475; font-size: .87rem; }
 .outcome { font-weight: 600; } .reproduced { color: #00714f; } .explained { color: #0060a0; } .not { color: #a04000; }
 figure { margin: 1rem 0; } img { max-width: 100%; height: auto; }
@@ -84,7 +84,7 @@ def page(findings: Mapping[str, tuple[Item, Finding]], provenance: Mapping[str, 
         "<p><b>Reproduced</b>: ours is the published figure, up to rounding or a stated accuracy. <b>Explained</b>: "
         "theory or arithmetic accounts for it, deviations listed. <b>Not reproducible here</b>: it does not follow "
         "from what is published, or needs models that are not here. Differences are ours minus published.</p>"
-        "<table><tr><th>item</th><th>source</th><th>outcome</th><th>values</th><th>off</th></tr>"
+        '<table><tr><th>item</th><th class="text">source</th><th class="text">outcome</th><th>values</th><th>off</th></tr>'
         f"{overview}</table>\n{sections}\n<h2>Where this comes from</h2><pre>{escape(json_text(provenance))}</pre>"
         "</body></html>\n"
     )
