@@ -27,14 +27,15 @@ def row(entry: Entry) -> tuple[str, ...]:
 
 
 def reasons(shown: Iterable[Entry]) -> list[str]:
-    """One line for every rule and reason why interpreters cannot read it."""
-    lines = []
+    """One line for every reason why interpreters cannot read a rule, with the rules it holds for."""
+    rules: dict[tuple[str, str], list[str]] = {}
     for entry in shown:
         by_reason: dict[str, list[str]] = {}
         for interpreter, (reason, _) in entry.unreadable().items():
             by_reason.setdefault(reason, []).append(interpreter.value)
-        lines += [f"{entry.name}, {' and '.join(readers)}: {reason}" for reason, readers in by_reason.items()]
-    return lines
+        for reason, readers in by_reason.items():
+            rules.setdefault((" and ".join(readers), reason), []).append(entry.name)
+    return [f"{', '.join(names)}, {readers}: {reason}" for (readers, reason), names in rules.items()]
 
 
 def markdown() -> str:
