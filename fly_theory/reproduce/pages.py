@@ -84,7 +84,8 @@ def page(findings: Mapping[str, tuple[Item, Finding]], provenance: Mapping[str, 
         "<p><b>Reproduced</b>: ours is the published figure, up to rounding or a stated accuracy. <b>Explained</b>: "
         "theory or arithmetic accounts for it, deviations listed. <b>Not reproducible here</b>: it does not follow "
         "from what is published, or needs models that are not here. Differences are ours minus published.</p>"
-        '<table><tr><th>item</th><th class="text">source</th><th class="text">outcome</th><th>values</th><th>off</th></tr>'
+        '<table><tr><th>item</th><th class="text">source</th><th class="text">outcome</th>'
+        "<th>values</th><th>off</th></tr>"
         f"{overview}</table>\n{sections}\n<h2>Where this comes from</h2><pre>{escape(json_text(provenance))}</pre>"
         "</body></html>\n"
     )
