@@ -24,7 +24,7 @@ def check(
     seed: Annotated[int, typer.Option(help="The same seed draws the same pairs.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Check whether a rule, of tokens or blocks, or a verifier function is what it claims to be.
+    """Check whether a rule, of tokens, blocks or trees, or a verifier function is what it claims to be.
 
     A refuted claim comes with the smallest counterexample, in fractions, and a test to paste. The exit code is 0 when
     everything claimed holds, 1 when something is refuted, 2 for bad input, 3 when something could not be decided.
