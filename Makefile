@@ -41,7 +41,7 @@ tests: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
 notebooks: $(READY)
-	$(BIN)/pytest --nbmake --nbmake-timeout=300 -p no:cacheprovider notebooks/*.ipynb
+	OMP_NUM_THREADS=1 $(BIN)/pytest --nbmake --nbmake-timeout=300 -p no:cacheprovider notebooks/*.ipynb
 
 clean:
 	rm -rf demo .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
