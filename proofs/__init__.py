@@ -1,15 +1,37 @@
 """Theorems about verification rules, machine-checked for every vocabulary size, or refuted with a counterexample.
 
-    proofs.theorems()        names of all theorems
-    proofs.prove("lossless") -> Proof(outcome, method, seconds, certificate, witness)
+    proofs.theorems()         names of all theorems, in the order of the book
+    proofs.prove("lossless")  Proof(outcome, method, seconds, certificate, witness)
+
+README.md in this folder says why a proof about one generic token and a few sums holds for every vocabulary.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from proofs.theorem import theorems
+from fly_theory.errors import MissingExtra
+from proofs.theorem import find, theorems
+
+if TYPE_CHECKING:
+    from proofs.prover import Proof
 
 __all__ = ["prove", "theorems"]
 
 
-def prove(name: str, **substitutes: Any) -> Any:
-    raise NotImplementedError
+def prove(name: str, *, substitutes: Mapping[str, type] | None = None) -> "Proof":
+    """Prove the theorem of that name, about the registered rules or about the classes put in their place, by rule name.
+
+    Raises
+    ------
+    UnknownName
+        With the nearest names.
+    MissingExtra
+        When the solvers are not installed.
+    """
+    theorem = find(name)
+    try:
+        from proofs.prover import prove_theorem
+    except ModuleNotFoundError as error:
+        msg = f"proofs need the package {error.name!r}; install it with: pip install 'fly-theory[prove]'"
+        raise MissingExtra(msg) from error
+    return prove_theorem(theorem, substitutes or {})

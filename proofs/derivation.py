@@ -5,14 +5,15 @@ A derivation knows three rules. *Pointwise*: what follows from the known facts a
 if it holds at every token other than t, it holds between the sums less their terms at t.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, count
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import z3
 
+from fly_theory.arrays import as_fraction
 from fly_theory.claims import Claim
 from fly_theory.errors import InvalidInput
 from fly_theory.parameters import parameters
@@ -27,27 +28,39 @@ from proofs.symbolic.array import elementwise
 from proofs.symbolic.sums import sum_over
 from proofs.symbolic.terms import Term
 
+S = TypeVar("S", str, tuple[str, Mapping[str, Any]])
 Role = Literal["hypothesis", "lemma", "sum", "goal", "cases"]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The symbols of one part of a proof, and the names that were given to terms."""
+
+    title: str
+    world: World
+    names: list[tuple[str, Term]]
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
     """One line of a proof: its words, what it says, and for a sum what was shown at each token.
 
-    For a statement about finitely many cases it says how many there are.
+    For a statement about finitely many cases it says how many there are. `obligations` counts those that show it, from 1.
     """
 
+    part: Part
     role: Role
     text: str
     says: Term | int
-    at_each_token: Term | None = None
+    at_each_token: Term | None
+    obligations: range
 
 
 class Unproved(Exception):
     """A lemma or goal that could not be shown."""
 
     def __init__(self, text: str, obligation: Obligation | None, answer: Answer) -> None:
-        self.text, self.obligation = text, obligation
+        self.text, self.obligation, self.answer = text, obligation, answer
         reason = "the solver found no proof" if answer == "unknown" else "it does not follow from what is known"
         super().__init__(f"{text}: {reason}")
 
@@ -55,43 +68,63 @@ class Unproved(Exception):
 class Derivation:
     """What is known so far, and the obligations that were met on the way."""
 
-    def __init__(self, substitutes: Mapping[str, type] | None = None) -> None:
+    def __init__(self, substitutes: Mapping[str, Any] | None = None, *, only: str | None = None) -> None:
         self.steps: list[Step] = []
         self.obligations: list[Obligation] = []
-        self._substitutes = substitutes or {}
+        self._substitutes, self._only = substitutes or {}, only
         self._start("")
 
     def _start(self, part: str) -> None:
-        self.part, self.world = part, World()
+        self.world = World()
+        self.part = Part(part, self.world, [])
         self._knowledge = Knowledge(self.world)
-        self._names: list[tuple[str, Term]] = []
 
-    def begin(self, part: str, **settings: Any) -> None:
-        """Start afresh with new symbols and nothing known: a theorem about several rules has a part for each."""
+    def begin(self, part: str) -> None:
+        """Start afresh with new symbols and nothing known."""
         self.finish()
-        self._start(" ".join([part, *(f"{name}={value}" for name, value in settings.items())]))
+        self._start(part)
+
+    def parts(self, subjects: Iterable[S]) -> Iterator[S]:
+        """The rules that a theorem is about, by name or by (name, settings), each begun as a part of the proof of its own.
+
+        When only one rule is wanted, the others are passed over.
+        """
+        for subject in subjects:
+            name, settings = (subject, {}) if isinstance(subject, str) else subject
+            if self._only in (None, name):
+                self.begin(" ".join([name, *(f"{key}={value}" for key, value in settings.items())]))
+                yield subject
 
     def finish(self) -> None:
-        """Show, with all that is known, that nothing was divided by zero."""
+        """Show, with all that is known, that nothing was divided by zero; and see that it is free of contradiction."""
+        divisors = []
         for definition in list(self.world.definitions.values()):
             if definition.kind == "reciprocal":
                 tokens = [self.world.generic, *(terms.token(f"t{i}") for i in range(len(definition.places)))]
-                (divisor,) = definition.unfold(tokens[: len(definition.places)])
-                self._show("no divisor is zero", divisor != 0)
+                divisors += definition.unfold(tokens[: len(definition.places)])
+        for divisor in divisors:
+            self._show("no divisor is zero", divisor != 0)
+        if divisors:
+            self._learn("lemma", "no divisor is zero", z3.And([divisor != 0 for divisor in divisors]))
+        nothing = self._build("what is known contradicts itself", terms.FALSE, self.world.generic, None)
+        if nothing.solve(seconds=2)[0] == "proved":
+            raise Unproved(nothing.title, nothing, "unknown")
 
     # -- rules ---------------------------------------------------------------------------------------------------------
 
     def rule(self, name: str, **settings: Any) -> Any:
-        """The registered rule, with a symbol for every numeric parameter that is not given; see `proofs.subjects`."""
-        rule, bounds = with_symbols(self._substitutes.get(name) or rule_class(name), self.world, settings)
-        for text, bound in bounds:
-            self.suppose(text, bound)
-        return rule
+        """The registered rule, with a symbol for every numeric parameter that is not given; see `proofs.subjects`.
+
+        A class or an object that was substituted for the rule takes its place.
+        """
+        return self._subject(self._substitutes.get(name) or rule_class(name), settings)
 
     def block_rule(self, name: str, **settings: Any) -> Any:
         """The registered block-level rule, with symbols for parameters as `rule`."""
-        cls = self._substitutes.get(name) or rule_class(name, level="block")
-        rule, bounds = with_symbols(cls, self.world, settings)
+        return self._subject(self._substitutes.get(name) or rule_class(name, level="block"), settings)
+
+    def _subject(self, subject: Any, settings: Mapping[str, Any]) -> Any:
+        rule, bounds = with_symbols(subject, self.world, settings) if isinstance(subject, type) else (subject, [])
         for text, bound in bounds:
             self.suppose(text, bound)
         return rule
@@ -100,7 +133,7 @@ class Derivation:
         """The same rule with a parameter moved in its looser direction, to any other value of its domain."""
         (declared,) = (p for p in parameters(type(rule)) if p.name == parameter)
         value = self.number(f"looser_{parameter}")
-        present = getattr(rule, parameter)
+        present = as_fraction(getattr(rule, parameter))
         self.suppose(f"{parameter} gets {looser}", value <= present if looser == "smaller" else value >= present)
         for text, bound in domain(declared, value):
             self.suppose(text, bound)
@@ -175,7 +208,7 @@ class Derivation:
         """Show a statement about finitely many cases by trying each: an array of truth values, one a case."""
         if not holds.all():
             raise Unproved(text, None, "refuted")
-        self.steps.append(Step("cases", text, holds.size))
+        self._step("cases", text, holds.size)
 
     def attempt(self, step: Callable[[], None]) -> Unproved | None:
         """Take a step, or undo it and return why it failed."""
@@ -287,10 +320,10 @@ class Derivation:
     def name(self, **quantities: SymbolicArray) -> None:
         """Give names to terms: a step is first tried on the names alone, with what is known of them."""
         for name, x in quantities.items():
-            taken = {*self.world.families, *self.world.definitions, *(known for known, _ in self._names)}
+            taken = {*self.world.families, *self.world.definitions, *(known for known, _ in self.part.names)}
             unused = next(n for n in chain([name], (f"{name}_{i}" for i in count(2))) if n not in taken)
-            self._names.append((unused, x.term))
-        self._names.sort(key=lambda named: -sum(1 for _ in terms.subterms(named[1])))
+            self.part.names.append((unused, x.term))
+        self.part.names.sort(key=lambda named: -sum(1 for _ in terms.subterms(named[1])))
 
     def _show(self, text: str, claim: Term) -> None:
         answer, obligation, _ = self._solve(text, claim, self.world.generic, None)
@@ -301,7 +334,7 @@ class Derivation:
         self, text: str, claim: Term, over: Term, apart_from: Term | None
     ) -> tuple[Answer, Obligation, z3.ModelRef | None]:
         """Ask z3, with names for terms and then without, from what is nearby and then from all that is known."""
-        for names in [self._names, []] if self._names else [[]]:
+        for names in [self.part.names, []] if self.part.names else [[]]:
             everything = self._build(text, claim, over, apart_from, names)
             for obligation in (everything.nearby(), everything):
                 answer, settled, model = obligation.solve()
@@ -319,12 +352,17 @@ class Derivation:
         opaque: Sequence[tuple[str, Term]] = (),
     ) -> Obligation:
         given = [] if apart_from is None else [("another token", z3.Not(over == apart_from))]
-        title = f"{self.part}: {text}" if self.part else text
+        title = f"{self.part.title}: {text}" if self.part.title else text
         return self._knowledge.obligation(title, claim, given=given, opaque=opaque)
 
     def _learn(self, role: Role, text: str, claim: Term, at_each_token: Term | None = None) -> None:
         self._knowledge.learn(text, claim)
-        self.steps.append(Step(role, text, claim, at_each_token))
+        self._step(role, text, claim, at_each_token)
+
+    def _step(self, role: Role, text: str, says: Term | int, at_each_token: Term | None = None) -> None:
+        before = self.steps[-1].obligations.stop if self.steps else 1
+        shown_by = range(before, len(self.obligations) + 1)
+        self.steps.append(Step(self.part, role, text, says, at_each_token, shown_by))
 
 
 def implies(condition: SymbolicArray, conclusion: SymbolicArray) -> SymbolicArray:

@@ -86,6 +86,7 @@ def redraws_another(d: Derivation, r: Reading) -> SymbolicArray:
     others = 1 - r.p
     passed_on = (r.q - r.accepted) / xp.where(others > 0, others, xp.ones_like(others))
     everything = d.mass("what a token passes on is nowhere negative", passed_on)
+    d.name(passed_on=passed_on)
     d.lemma("a token passes on what it rejects", passed_on * others == r.q - r.accepted)
     d.lemma("each token receives its share", r.residual == r.p * (everything - passed_on))
     d.sum_lemma("the residual holds just what is rejected", r.q - r.accepted == r.residual, modulo=[r.p * everything - passed_on])

@@ -54,10 +54,10 @@ class Obligation:
             reach = reach.union(*further)
         return self._only({i for i, known in enumerate(self.hypotheses) if known.constants <= reach})
 
-    def solve(self) -> tuple[Answer, "Obligation", z3.ModelRef | None]:
+    def solve(self, *, seconds: float = _SECONDS) -> tuple[Answer, "Obligation", z3.ModelRef | None]:
         """Ask z3: when proved, the same conclusion from those hypotheses only that were used; else also where it fails."""
         solver = z3.Solver()
-        solver.set("timeout", _SECONDS * 1000)
+        solver.set("timeout", int(seconds * 1000))
         for i, known in enumerate(self.hypotheses):
             solver.assert_and_track(known.formula, f"hypothesis {i}")
         solver.add(z3.Not(self.conclusion))

@@ -9,9 +9,9 @@ from fly_theory.errors import FlyTheoryError
 from proofs.derivation import Derivation, Step, Unproved
 from proofs.obligation import Answer, Obligation
 from proofs.search import Witness
-from proofs.theorem import Theorem, find
+from proofs.theorem import Theorem
 
-__all__ = ["Certificate", "Proof", "prove"]
+__all__ = ["Certificate", "Proof", "prove_theorem"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,21 +63,16 @@ class Proof:
         }
 
 
-def prove(name: str, *, substitutes: Mapping[str, type] | None = None) -> Proof:
-    """Prove the theorem of that name, about the registered rules or about the classes put in their place.
+def prove_theorem(
+    theorem: Theorem, substitutes: Mapping[str, Any], *, only: str | None = None, search: bool = True
+) -> Proof:
+    """Run the proof; where it fails, or there is none, search for a counterexample to what it is about.
 
-    Raises
-    ------
-    UnknownName
-        With the nearest names.
+    Of a theorem about several rules, `only` proves the part about the one of that name. `substitutes` puts classes, or
+    rules, in the place of registered ones.
     """
-    return prove_theorem(find(name), substitutes or {})
-
-
-def prove_theorem(theorem: Theorem, substitutes: Mapping[str, type]) -> Proof:
-    """Run the proof; where it fails, or there is none, search for a counterexample to what it is about."""
     started = time.perf_counter()
-    derivation = Derivation(substitutes)
+    derivation = Derivation(substitutes, only=only)
     missing = ""
     if theorem.proof is not None:
         missing = _run(theorem.proof, derivation)
@@ -90,7 +85,7 @@ def prove_theorem(theorem: Theorem, substitutes: Mapping[str, type]) -> Proof:
     if theorem.proof is not None and not missing:
         by_cases = any(step.role == "cases" for step in derivation.steps)
         return concluded("proved", "all cases" if by_cases else "z3, cvc5")
-    for subject in theorem.about:
+    for subject in theorem.about if search else ():
         witness = subject.refute(substitutes.get(subject.rule))
         if witness is not None:
             return concluded("refuted", "exact search", witness)
@@ -103,7 +98,8 @@ def _run(proof: Callable[[Derivation], None], derivation: Derivation) -> str:
         proof(derivation)
         derivation.finish()
     except (Unproved, FlyTheoryError) as error:
-        return f"{derivation.part}: {error}" if derivation.part else str(error)
+        part = derivation.part.title
+        return f"{part}: {error}" if part else str(error)
     for obligation in derivation.obligations:
         for solver, ask in (("z3", obligation.check), ("cvc5", obligation.recheck)):
             answer = ask()

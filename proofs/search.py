@@ -48,12 +48,12 @@ def _row(figures: Mapping[str, Figures]) -> str:
     return ", ".join(f"{name} = {x}" for name, x in shown.items())
 
 
-def refute(cls: type, settings: Mapping[str, Any], claims: Callable[[Any], Sequence[Claim]]) -> Witness | None:
-    """The first counterexample to what `claims` says of a rule of class `cls`; None when none is found.
+def refute(subject: Any, settings: Mapping[str, Any], claims: Callable[[Any], Sequence[Claim]]) -> Witness | None:
+    """The first counterexample to what `claims` says of a rule, or of a class of rules; None when none is found.
 
-    Parameters that are not in `settings` take their typical values.
+    Parameters of a class that are not in `settings` take their typical values.
     """
-    for rule in _instances(cls, settings):
+    for rule in _instances(subject, settings) if isinstance(subject, type) else [subject]:
         for claim in claims(rule):
             for other in _looser(rule, claim):
                 for p, q in _pairs():

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import fly_theory as ft
-from fly_theory.arrays import Array
+from fly_theory.arrays import Array, array_namespace
 from fly_theory.claims import (
+    AcceptsMost,
     Ceiling,
     Claim,
     FixedPoint,
@@ -55,6 +56,9 @@ def statements(claim: Claim, rule: Any, p: Array, q: Array, *, looser: Any = Non
             return [rule.induced(p, q) == claim.law(p, q)]
         if isinstance(claim, Ceiling):
             return [rule.induced(p, q) <= _factor(claim, p, q) * p]
+        if isinstance(claim, AcceptsMost):
+            xp = array_namespace(p, q)
+            return [rule.acceptance(p, q) == xp.sum(xp.minimum(q, claim.factor * p), axis=-1)]
         if isinstance(claim, SupportWithin):
             return [claim.allowed(p, q) | (rule.induced(p, q) <= 0)]
         if isinstance(claim, OnTheLine):

@@ -1,6 +1,7 @@
 """Theorems by name. Reading this module, or a file of `proofs.theorems` for its statements, needs no solver."""
 
 import importlib
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -32,11 +33,11 @@ class Subject:
             return [claim for claim in rule.claims if isinstance(claim, self.claim)]
         return [self.claim(rule)]
 
-    def refute(self, cls: type | None = None) -> "Witness | None":
-        """The smallest counterexample found for the registered rule, or for a class in its place."""
+    def refute(self, substitute: Any = None) -> "Witness | None":
+        """The smallest counterexample found for the registered rule, or for a class or rule in its place."""
         from proofs.search import refute
 
-        return refute(cls or rule_class(self.rule), self.settings, self.claims)
+        return refute(substitute or rule_class(self.rule), self.settings, self.claims)
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Theorem:
     """A statement, what it is about, and how it is shown.
 
     `about` holds the claims that the theorem covers, and that a search tries to refute when the proof fails. A statement
-    with no proof is a conjecture that is known to be false: it is kept with its counterexample.
+    with no proof is known to be false: it is kept with its counterexample. `chapter` is what the file of the proof says.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Theorem:
     about: Sequence[Subject]
     proof: Callable[..., None] | None
     explanation: str
+    chapter: str = ""
 
     @property
     def expected(self) -> Literal["proved", "refuted"]:
@@ -67,7 +69,8 @@ def theorem(name: str, statement: str, latex: str, *about: Subject) -> Callable[
     """Register the decorated function `proof(d)`, d a `Derivation`, as the proof of a theorem."""
 
     def register(proof: Callable[..., None]) -> Callable[..., None]:
-        _known[name] = Theorem(name, statement, latex, about, proof, (proof.__doc__ or "").strip())
+        explanation, chapter = inspect.getdoc(proof) or "", inspect.getmodule(proof).__doc__ or ""
+        _known[name] = Theorem(name, statement, latex, about, proof, explanation, chapter)
         return proof
 
     return register
@@ -97,5 +100,5 @@ def find(name: str) -> Theorem:
     """
     names = theorems()
     if name not in names:
-        raise unknown_name("theorem", name, names)
+        raise unknown_name(name, kind="theorem", known=names)
     return _known[name]

@@ -24,10 +24,12 @@ def sum_over(world: World, term: Term, bound: Term) -> Term:
     SymbolicError
         When a part of the term does not depend on the token: its sum would count the vocabulary.
     """
-    parts = []
+    collected: dict[tuple[str, ...], tuple[Term, Factors]] = {}
     for coefficient, factors in _monomials(term, bound):
-        if value(coefficient) != 0:
-            parts.append(multiply(coefficient, _sum_of_product(world, factors, bound)))
+        alike = tuple(sorted(factor.sexpr() for factor in factors))
+        known = collected[alike][0] if alike in collected else number(0)
+        collected[alike] = add(known, coefficient), factors
+    parts = [multiply(c, _sum_of_product(world, factors, bound)) for c, factors in collected.values() if value(c) != 0]
     return total(parts)
 
 

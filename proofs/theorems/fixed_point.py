@@ -23,8 +23,7 @@ RULES: tuple[tuple[str, dict[str, Any]], ...] = (*ON_THE_LINE, ("lenience-substi
     *(Subject(name, FixedPoint, settings) for name, settings in RULES),
 )
 def fixed_point(d: Derivation) -> None:
-    for name, settings in RULES:
-        d.begin(name, **settings)
+    for name, settings in d.parts(RULES):
         p = d.row("p")
         rule = d.rule(name, **settings)
         r = lemmas.read(d, rule, p, p)

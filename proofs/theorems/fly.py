@@ -64,8 +64,8 @@ def _decided(d: Derivation, tapes: Any, *, gate: Any, window: int) -> tuple[Any,
 class _NoCeiling(Subject):
     """A token of probability 0 that FLy emits for certain, in a block of two drafts whose rows are all the same."""
 
-    def refute(self, cls: type | None = None) -> Witness | None:
-        rule = (cls or rule_class(self.rule, level="block"))(**self.settings)
+    def refute(self, substitute: Any = None) -> Witness | None:
+        rule = (substitute or rule_class(self.rule, level="block"))(**self.settings)
         for p, tokens in _blocks():
             rows = ft.exact([p] * 3)
             kept = tuple(rule.length_law(ft.Block(rows, rows[:2], np.asarray(tokens))).tolist())

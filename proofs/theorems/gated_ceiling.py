@@ -21,8 +21,7 @@ RULES = ("gated-ceiling", "gated-excess", "gated-cliff")
     *(Subject(name, Ceiling) for name in RULES),
 )
 def gated_ceiling_ratio(d: Derivation) -> None:
-    for name in RULES:
-        d.begin(name)
+    for name in d.parts(RULES):
         p, q = d.pair()
         rule = d.rule(name)
         largest = lemmas.largest_is_positive(d, p)

@@ -52,8 +52,7 @@ def closed_form(d: Derivation) -> None:
     Subject("ceiling-none-off", Ceiling),
 )
 def ceiling(d: Derivation) -> None:
-    for name in ("lenience", "ceiling-everywhere", "ceiling-none-off"):
-        d.begin(name)
+    for name in d.parts(("lenience", "ceiling-everywhere", "ceiling-none-off")):
         r = _lenient(d, name)
         d.claim(r.rule, Ceiling, r.p, r.q)
 

@@ -19,6 +19,7 @@ from proofs.derivation import Derivation
 from proofs.lemmas import Reading
 from proofs.symbolic import SymbolicArray
 from proofs.theorem import Subject, theorem
+from proofs.theorems.sampled_laws import FUZZY
 
 # The rules that claim to be on the line, each with the settings that its proof needs.
 ON_THE_LINE: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -32,7 +33,7 @@ ON_THE_LINE: tuple[tuple[str, dict[str, Any]], ...] = (
     ("cascade-chow", {}),
     ("cascade-diff", {}),
     ("cascade-opt", {}),
-    *(("fuzzy", {"divergence": divergence}) for divergence in ("kl", "js", "tv")),
+    *FUZZY,
 )
 
 
@@ -90,8 +91,7 @@ def on_the_line(d: Derivation) -> None:
 
 def readings_on_the_line(d: Derivation) -> Iterator[Reading]:
     """A part of the proof for each rule."""
-    for name, settings in ON_THE_LINE:
-        d.begin(name, **settings)
+    for name, settings in d.parts(ON_THE_LINE):
         p, q = d.pair()
         rule = d.rule(name, **settings)
         r = lemmas.read(d, rule, p, q)

@@ -15,6 +15,7 @@ from proofs.derivation import Derivation
 from proofs.statements import altered
 from proofs.symbolic import SymbolicArray
 from proofs.theorem import Subject, theorem
+from proofs.theorems.sampled_laws import FUZZY
 from proofs.theorems.sample_match import one_sample
 
 RULES: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -29,7 +30,7 @@ RULES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("cascade-opt", {}),
     ("cascade-token-v1", {}),
     ("cascade-token-v2", {}),
-    *(("fuzzy", {"divergence": divergence}) for divergence in ("kl", "js", "tv")),
+    *FUZZY,
 )
 
 
@@ -40,8 +41,7 @@ RULES: tuple[tuple[str, dict[str, Any]], ...] = (
     *(Subject(name, ReducesTo, settings) for name, settings in RULES),
 )
 def reduces_to_strict(d: Derivation) -> None:
-    for name, settings in RULES:
-        d.begin(name, **settings)
+    for name, settings in d.parts(RULES):
         p, q = d.pair()
         rule = d.rule(name, **settings)
         if name.startswith("cascade"):

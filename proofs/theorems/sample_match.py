@@ -44,10 +44,10 @@ def sample_match_ratio(d: Derivation) -> None:
     d.claim(r.rule, _n_times(r.rule), r.p, r.q)
 
 
-def any_number_of_samples(d: Derivation) -> Reading:
+def any_number_of_samples(d: Derivation, name: str = "sample-match") -> Reading:
     """The rule for any n."""
     p, q = d.pair()
-    rule = d.rule("sample-match")
+    rule = d.rule(name)
     missed = (1 - p) ** rule.n
     d.induction(
         "a token is in none of n samples with probability between 1 - n p and 1 - p",
@@ -81,10 +81,10 @@ def threshold_ratio(d: Derivation) -> None:
     d.claim(r.rule, _highest(r.rule), r.p, r.q)
 
 
-def thresholds(d: Derivation) -> Reading:
+def thresholds(d: Derivation, name: str = "threshold") -> Reading:
     """The rule for any two thresholds."""
     p, q = d.pair()
-    r = lemmas.read(d, d.rule("threshold"), p, q)
+    r = lemmas.read(d, d.rule(name), p, q)
     _others_pass_on_no_more_than_was_drafted(d, r)
     return r
 
@@ -99,6 +99,8 @@ def one_sample(d: Derivation, r: Reading) -> None:
         over=another,
         apart_from=d.world.generic,
     )
+    d.lemma("a token receives p (1 - q)", r.residual == r.p * (1 - r.q))
+    d.lemma("and keeps p q", r.accepted == r.p * r.q)
 
 
 def _others_pass_on_no_more_than_was_drafted(d: Derivation, r: Reading) -> None:

@@ -18,7 +18,7 @@ from proofs.theorem import Subject, theorem
 
 SWITCHES = ("cascade-chow", "cascade-diff", "cascade-opt")
 TOKEN_CASCADES = ("cascade-token-v1", "cascade-token-v2", "cascade-token-v3")
-DIVERGENCES = ("kl", "js", "tv")
+FUZZY = tuple(("fuzzy", {"divergence": divergence}) for divergence in ("kl", "js", "tv"))
 
 
 @theorem(
@@ -26,20 +26,18 @@ DIVERGENCES = ("kl", "js", "tv")
     "the switching cascades and fuzzy verification emit the draft where they trust it and the target elsewhere",
     r"\mathrm{out} = q \text{ where trusted, else } p",
     *(Subject(name, Induces) for name in SWITCHES),
-    *(Subject("fuzzy", Induces, {"divergence": divergence}) for divergence in DIVERGENCES),
+    *(Subject(name, Induces, settings) for name, settings in FUZZY),
 )
 def switch_law(d: Derivation) -> None:
-    for name in SWITCHES:
-        d.begin(name)
+    for name in d.parts(SWITCHES):
         p, q = d.pair()
         rule = d.rule(name)
         r = lemmas.read(d, rule, p, q)
         lemmas.residual_is_rejection(d, r, *lemmas.laws(rule, p, q))
         d.claim(rule, Induces, p, q)
-    for divergence in DIVERGENCES:
-        d.begin(f"fuzzy {divergence}")
+    for name, settings in d.parts(FUZZY):
         p, q = d.pair()
-        rule = d.rule("fuzzy", divergence=divergence)
+        rule = d.rule(name, **settings)
         r = lemmas.read(d, rule, p, q)
         close = rule._close(p, q)[0]
         d.sum_lemma("where the two are close all is kept", implies(close, r.accepted == q))
@@ -56,8 +54,7 @@ def switch_law(d: Derivation) -> None:
     *(Subject(name, Induces) for name in TOKEN_CASCADES),
 )
 def cascade_token_law(d: Derivation) -> None:
-    for name in TOKEN_CASCADES:
-        d.begin(name)
+    for name in d.parts(TOKEN_CASCADES):
         r = token_cascade(d, name)
         p, q, xp = r.p, r.q, array_namespace(r.p)
         d.claim(r.rule, Induces, p, q)

@@ -26,8 +26,7 @@ from proofs.theorem import Subject, theorem
     Subject("truncated-eta", SupportWithin),
 )
 def truncated_lossless(d: Derivation) -> None:
-    for name in ("truncated-min-p", "truncated-eta"):
-        d.begin(name)
+    for name in d.parts(("truncated-min-p", "truncated-eta")):
         r = truncated(d, name)
         d.claim(r.rule, Induces, r.p, r.q)
         d.claim(r.rule, SupportWithin, r.p, r.q)
