@@ -12,6 +12,7 @@ CHAPTERS = (
     "optimality",
     "accept_set",
     "mentored",
+    "cactus",
     "gated_ceiling",
     "normalised",
     "fixed_point",

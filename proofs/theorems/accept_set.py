@@ -52,6 +52,19 @@ def accept_set_law(d: Derivation) -> None:
 
 
 @theorem(
+    "accept-set-argmax",
+    "typical acceptance that redraws the argmax emits q on its set and the most likely token for the rest",
+    r"\mathrm{out} = q\,1_A + (1-q(A))\,e_{\arg\max p}",
+    Subject("typical-argmax", Induces),
+)
+def accept_set_argmax(d: Derivation) -> None:
+    p, q = d.pair()
+    allowed = d.subset("A")
+    r = lemmas.read(d, d.rule("typical-argmax", allowed_set=lambda p: allowed), p, q)
+    d.claim(r.rule, Induces, p, q)
+
+
+@theorem(
     "accept-set-above-line",
     "an accept-set rule whose set misses a token of positive p and q is strictly above the TV line",
     r"t \notin A,\; p(t) > 0,\; q(t) > 0 \;\Rightarrow\; \mathrm{TV}(\mathrm{out},p) > \mathrm{TV}(p,q) - P_{\mathrm{rej}}",
