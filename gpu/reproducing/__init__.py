@@ -1,0 +1,1 @@
+"""Items of `fly-theory reproduce` that need a captured trace."""
