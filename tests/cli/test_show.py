@@ -47,6 +47,7 @@ Reference
 
 Claims of mine:l=0.5
   ceiling 1/l
+  accepts most under 1/l p
   on the TV line
   accepts everything at p = q
   lossless at l=1
