@@ -37,7 +37,8 @@ def claim_from_text(text: str) -> Claim:
     """The claim that a text names.
 
     `lossless`; `on-the-line`; `fixed-point`; `support` (no token without target mass); `ceiling:C` (out <= C p);
-    `accepts-most:C` (no rule under that ceiling accepts more); and `NAME:LIMIT` for every divergence of `fly_theory.divergence`, e.g. `total_variation:1/10` or `kl:0.1` in nats.
+    `accepts-most:C` (no rule under that ceiling accepts more); and `NAME:LIMIT` for every divergence of
+    `fly_theory.divergence`, e.g. `total_variation:1/10` or `kl:0.1` in nats.
 
     Raises
     ------
