@@ -1,10 +1,13 @@
-"""Any rule, tried with the standard lemmas: a proof for every vocabulary, a counterexample, or the lemma that is lacking."""
+"""Any rule, tried with the standard lemmas: a proof for every vocabulary, a counterexample, or the lemma that is
+lacking."""
 
 import ast
 import operator
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
+
+import z3
 
 import fly_theory as ft
 from fly_theory.arrays import as_fraction
@@ -13,18 +16,23 @@ from fly_theory.claims import Ceiling, Claim, FixedPoint, MonotoneIn, OnTheLine,
 from fly_theory.errors import FlyTheoryError, InvalidInput, SymbolicError
 from fly_theory.parameters import parameters
 from proofs import lemmas
-from proofs.derivation import Derivation, Unproved
+from proofs.derivation import Derivation
 from proofs.lemmas import Reading
 from proofs.prover import Proof, prove_theorem
 from proofs.statements import altered
-from proofs.symbolic import SymbolicArray
+from proofs.steps import Unproved
 from proofs.theorem import Subject, Theorem
 
 __all__ = ["attempt", "claim_about"]
 
 
 def attempt(
-    rule: Any, claim: Callable[[Any], Claim], *, text: str, settings: Mapping[str, Any] | None = None, search: bool = True
+    rule: Any,
+    claim: Callable[[Any], Claim],
+    *,
+    text: str,
+    settings: Mapping[str, Any] | None = None,
+    search: bool = True,
 ) -> Proof:
     """Try to prove a claim of a rule, or of a class of rules at the given settings, for every vocabulary.
 
@@ -44,7 +52,8 @@ def attempt(
 
 
 def claim_about(text: str) -> Callable[[Any], Claim]:
-    """The claim that a text makes of a rule: as `fly_theory.claim_text`, and `ceiling:` with a term in the rule's parameters.
+    """The claim that a text makes of a rule: as `fly_theory.claim_text`, and `ceiling:` with a term in the rule's
+    parameters.
 
     Raises
     ------
@@ -70,10 +79,10 @@ def _standard_proof(d: Derivation, *, subject: Subject) -> None:
         r = lemmas.read(d, rule, p, q)
     except FlyTheoryError:
         raise
-    except (TypeError, AttributeError, ValueError, KeyError) as error:
+    except (TypeError, ValueError, AttributeError, LookupError, z3.Z3Exception) as error:
         msg = (
-            f"{subject.rule} cannot be read by symbols ({type(error).__name__}: {error}); write it against the array API: "
-            "xp = array_namespace(p, q), then xp.minimum, xp.where, xp.sum"
+            f"{subject.rule} cannot be read by symbols ({type(error).__name__}: {error}); write it against the array "
+            "API: xp = array_namespace(p, q), then xp.minimum, xp.where, xp.sum"
         )
         raise SymbolicError(msg) from error
     lacking = _prepare(d, r)
@@ -146,6 +155,8 @@ def _value(tree: ast.expr, rule: Any, text: str) -> Any:
     names = [declared.name for declared in parameters(type(rule))]
     if isinstance(tree, ast.Name) and tree.id in names:
         return rule.exact(tree.id)
-    known = f"the parameters of {type(rule).__name__} are {', '.join(names)}" if names else "this rule has no parameters"
+    known = (
+        f"the parameters of {type(rule).__name__} are {', '.join(names)}" if names else "this rule has no parameters"
+    )
     msg = f"claim {text!r}: {ast.unparse(tree)!r} is no term in numbers, parameters and + - * /; {known}"
     raise InvalidInput(msg)

@@ -30,6 +30,8 @@ def of_symbol(world: World, symbol: Term) -> Iterator[Axiom]:
     name = symbol.decl().name()
     if world.families.get(name) == "distribution":
         yield "probabilities lie between 0 and 1", z3.And(symbol >= 0, symbol <= 1)
+    if world.families.get(name) == "infinite":
+        yield "infinity is positive", symbol > 0
     definition = world.definitions.get(name)
     if definition is None:
         return

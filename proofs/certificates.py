@@ -1,7 +1,7 @@
 """Proofs as files: an SMT-LIB2 text for each obligation, which any solver can check, and a write-up to read.
 
-    FOLDER/NAME/proof.md      the statement, and each step with its formula
-    FOLDER/NAME/001.smt2 ...  the obligations, in order; each must be unsatisfiable
+FOLDER/NAME/proof.md      the statement, and each step with its formula
+FOLDER/NAME/001.smt2 ...  the obligations, in order; each must be unsatisfiable
 """
 
 import inspect
@@ -10,9 +10,9 @@ from itertools import groupby
 from pathlib import Path
 
 from fly_theory.files import json_text, write_text
-from proofs.derivation import Part, Step
 from proofs.printing import latex, meaning
 from proofs.prover import Proof
+from proofs.steps import Part, Step
 from proofs.symbolic.terms import Term
 
 __all__ = ["markdown", "write"]

@@ -20,22 +20,27 @@ _EXIT_CODES = {"proved": 0, "refuted": 1, "unknown": 3}
 
 def prove(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME...]", help="Theorems; with --claim, rules by SPEC. All when absent.")
+        list[str] | None,
+        typer.Argument(metavar="[NAME...]", help="Theorems; with --claim, rules by SPEC. All when absent."),
     ] = None,
     claim: Annotated[
         list[str] | None,
-        typer.Option(help="Try a rule with the standard lemmas: lossless, on-the-line, ceiling:2, ceiling:1/l, ...; repeatable."),
+        typer.Option(
+            help="Try a rule with the standard lemmas: lossless, on-the-line, ceiling:2, ceiling:1/l, ...; repeatable."
+        ),
     ] = None,
     certificates: Annotated[
-        Path | None, typer.Option(help="Write SMT-LIB2 files that any solver can check, and a write-up, into this folder.")
+        Path | None,
+        typer.Option(help="Write SMT-LIB2 files that any solver can check, and a write-up, into this folder."),
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; as many as there are CPUs when absent.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Prove the theorems of the book, for every vocabulary size, or refute them with a counterexample.
 
-    Every obligation is shown by z3 and by cvc5. The exit code is 0 when every statement comes out as the book says: proved,
-    or refuted where it is kept because it is false. With --claim it is 0 for proved, 1 for refuted, 3 for unknown.
+    Every obligation is shown by z3 and by cvc5. The exit code is 0 when every statement comes out as the book says:
+    proved, or refuted where it is kept because it is false. With --claim it is 0 for proved, 1 for refuted, 3 for
+    unknown.
 
     Examples:
 
@@ -97,7 +102,7 @@ def _subject(spec: str) -> tuple[Any, dict[str, Any]]:
     if isinstance(target, Rule):
         return target, {}
     if not (isinstance(target, type) and issubclass(target, Rule)):
-        msg = f"{spec!r} names a {type(target).__name__}, not a Rule (class or object); proofs are about token-level rules"
+        msg = f"{spec!r} names a {type(target).__name__}, not a Rule (class or object) of the token level"
         raise InvalidInput(msg)
     domains = {declared.name: declared.domain for declared in parameters(target)}
     unknown = [name for name in texts if name not in domains]
@@ -120,7 +125,9 @@ def _notes(row: dict[str, Any]) -> list[str]:
     notes = []
     if row["witness"]:
         witness = row["witness"]
-        figures = "; ".join(f"{name} = {_figure(value)}" for part in ("inputs", "found") for name, value in witness[part].items())
+        figures = "; ".join(
+            f"{name} = {_figure(value)}" for part in ("inputs", "found") for name, value in witness[part].items()
+        )
         notes.append(f"{row['name']}: {witness['rule']} at {figures}")
     if row["missing"] and row["outcome"] != row["expected"]:
         notes.append(f"{row['name']}: missing: {row['missing']}")

@@ -20,8 +20,8 @@ STANDARD = "standard lemmas"
 def theorem_for(rule: Any, claim: Claim) -> str | None:
     """The name of a theorem that covers the claim and is proved, here and now; None when there is none.
 
-    A rule that the book knows is covered by its theorems. Any other claim of a token-level rule is tried with the standard
-    lemmas.
+    A rule that the book knows is covered by its theorems. Any other claim of a token-level rule is tried with the
+    standard lemmas.
     """
     if not isinstance(rule, Rule):
         return None
@@ -47,7 +47,11 @@ def _covers(subject: Subject, rule: Rule, claim: Claim) -> bool:
 
 def _implies(shown: Claim, claim: Claim) -> bool:
     """Whether one claim of a rule is another, or a lower ceiling."""
-    if isinstance(shown, Ceiling) and isinstance(claim, Ceiling) and not (callable(shown.factor) or callable(claim.factor)):
+    if (
+        isinstance(shown, Ceiling)
+        and isinstance(claim, Ceiling)
+        and not (callable(shown.factor) or callable(claim.factor))
+    ):
         return as_fraction(shown.factor) <= as_fraction(claim.factor)
     return shown == claim
 

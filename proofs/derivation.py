@@ -6,7 +6,6 @@ if it holds at every token other than t, it holds between the sums less their te
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, count
 from typing import Any, Literal, TypeVar
@@ -22,6 +21,7 @@ from proofs import multipliers
 from proofs.knowledge import Knowledge
 from proofs.obligation import Answer, Obligation, rational
 from proofs.statements import altered, statements
+from proofs.steps import Part, Role, Step, Unproved
 from proofs.subjects import domain, with_symbols
 from proofs.symbolic import SymbolicArray, World, terms
 from proofs.symbolic.array import elementwise
@@ -29,40 +29,6 @@ from proofs.symbolic.sums import sum_over
 from proofs.symbolic.terms import Term
 
 S = TypeVar("S", str, tuple[str, Mapping[str, Any]])
-Role = Literal["hypothesis", "lemma", "sum", "goal", "cases"]
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """The symbols of one part of a proof, and the names that were given to terms."""
-
-    title: str
-    world: World
-    names: list[tuple[str, Term]]
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """One line of a proof: its words, what it says, and for a sum what was shown at each token.
-
-    For a statement about finitely many cases it says how many there are. `obligations` counts those that show it, from 1.
-    """
-
-    part: Part
-    role: Role
-    text: str
-    says: Term | int
-    at_each_token: Term | None
-    obligations: range
-
-
-class Unproved(Exception):
-    """A lemma or goal that could not be shown."""
-
-    def __init__(self, text: str, obligation: Obligation | None, answer: Answer) -> None:
-        self.text, self.obligation, self.answer = text, obligation, answer
-        reason = "the solver found no proof" if answer == "unknown" else "it does not follow from what is known"
-        super().__init__(f"{text}: {reason}")
 
 
 class Derivation:
@@ -85,7 +51,8 @@ class Derivation:
         self._start(part)
 
     def parts(self, subjects: Iterable[S]) -> Iterator[S]:
-        """The rules that a theorem is about, by name or by (name, settings), each begun as a part of the proof of its own.
+        """The rules that a theorem is about, by name or by (name, settings), each begun as a part of the proof of its
+        own.
 
         When only one rule is wanted, the others are passed over.
         """
@@ -195,7 +162,9 @@ class Derivation:
             self._show(text, claim)
             self._learn("goal", text, claim)
 
-    def claim(self, rule: Any, kind: type[Claim] | Claim, p: SymbolicArray, q: SymbolicArray, *, looser: Any = None) -> None:
+    def claim(
+        self, rule: Any, kind: type[Claim] | Claim, p: SymbolicArray, q: SymbolicArray, *, looser: Any = None
+    ) -> None:
         """Show a claim, or the claims of a kind that the rule itself makes."""
         claims = [c for c in rule.claims if isinstance(c, kind)] if isinstance(kind, type) else [kind]
         if not claims:
@@ -210,14 +179,20 @@ class Derivation:
             raise Unproved(text, None, "refuted")
         self._step("cases", text, holds.size)
 
+    def ask(self, claim: Term, *, seconds: float) -> tuple[Answer, z3.ModelRef | None]:
+        """Whether a claim follows from what is known, and where it fails if it does not; it is not known from here on."""
+        answer, _, model = self._build("asked", claim, self.world.generic, None).solve(seconds=seconds)
+        return answer, model
+
     def attempt(self, step: Callable[[], None]) -> Unproved | None:
         """Take a step, or undo it and return why it failed."""
         steps, obligations, knowledge = len(self.steps), len(self.obligations), self._knowledge.copy()
+        names = self.part.names.copy()
         try:
             step()
         except Unproved as failure:
             del self.steps[steps:], self.obligations[obligations:]
-            self._knowledge = knowledge
+            self._knowledge, self.part.names[:] = knowledge, names
             return failure
         return None
 
@@ -230,7 +205,8 @@ class Derivation:
         step: Callable[..., Sequence[Any]],
         at: Sequence[Any],
     ) -> None:
-        """Show a claim about every member of the sequence x_0 = start, x_{k+1} = step(x_k), and know it of the member `at`.
+        """Show a claim about every member of the sequence x_0 = start, x_{k+1} = step(x_k), and know it of the member
+        `at`.
 
         The claim is shown for `start`, and for `step(x)` whenever it holds for x.
         """
@@ -262,9 +238,9 @@ class Derivation:
     ) -> None:
         """Show f <= g (or f = g, or either under a condition on scalars) at every token, and know it of the sums.
 
-        With `modulo` n_1, n_2, ... it is enough that f <= g + sum_j c_j n_j for constants c_j, which are searched for; what is
-        known then is sum f <= sum g + sum_j c_j sum n_j. With `apart_from` t the claim need not hold at t, and the sums run
-        over the other tokens.
+        With `modulo` n_1, n_2, ... it is enough that f <= g + sum_j c_j n_j for constants c_j, which are searched
+        for; what is known then is sum f <= sum g + sum_j c_j sum n_j. With `apart_from` t the claim need not hold at
+        t, and the sums run over the other tokens.
         """
         over = self.world.generic if over is None else over
         self._must_be_arbitrary(over)
@@ -285,12 +261,11 @@ class Derivation:
 
         found, last = multipliers.search(len(null), works, equation=z3.is_eq(relation(left, right)))
         if found is None:
-            obligation = self._build(text, _under(condition, relation(left, with_multipliers(last))), over, apart_from)
-            raise Unproved(f"{text} (for no multiple of what sums to zero)", obligation, "unknown")
+            tried = self._build(text, _under(condition, relation(left, with_multipliers(last))), over, apart_from)
+            without = f"{text} (for no multiple of what sums to zero)"
+            raise Unproved(without, tried, "unknown")
         at_each_token = relation(left, with_multipliers(found))
-        sums = relation(
-            *(self._sum_apart(side, over, apart_from) for side in (left, with_multipliers(found)))
-        )
+        sums = relation(*(self._sum_apart(side, over, apart_from) for side in (left, with_multipliers(found))))
         self._learn("sum", text, _under(condition, sums), _under(condition, at_each_token))
 
     def _must_be_arbitrary(self, token: Term) -> None:
@@ -320,6 +295,8 @@ class Derivation:
     def name(self, **quantities: SymbolicArray) -> None:
         """Give names to terms: a step is first tried on the names alone, with what is known of them."""
         for name, x in quantities.items():
+            if z3.is_app_of(x.term, z3.Z3_OP_UNINTERPRETED):
+                continue  # a symbol has a name
             taken = {*self.world.families, *self.world.definitions, *(known for known, _ in self.part.names)}
             unused = next(n for n in chain([name], (f"{name}_{i}" for i in count(2))) if n not in taken)
             self.part.names.append((unused, x.term))

@@ -5,6 +5,7 @@ from itertools import chain
 
 import z3
 
+from fly_theory.errors import InvalidInput
 from proofs import axioms
 from proofs.obligation import Hypothesis, Obligation, constants_in
 from proofs.symbolic.terms import Term, at, is_token, subterms
@@ -46,8 +47,8 @@ class Knowledge:
     ) -> Obligation:
         """The obligation that `conclusion` follows from what is known and what is given, over constants.
 
-        Values at tokens and equations between tokens become constants (Ackermann's reduction). So do the terms in `opaque`,
-        under the given names: what holds whatever they are holds for what they are.
+        Values at tokens and equations between tokens become constants (Ackermann's reduction). So do the terms in
+        `opaque`, under the given names: what holds whatever they are holds for what they are.
         """
         extended = self.copy()
         extended._absorb(list(given))
@@ -96,6 +97,7 @@ class Knowledge:
         hidden = [(f"{name}[{_name(t)}]", at(term, [generic], [t])) for name, term in opaque for t in self._tokens]
         hidden = list({term.get_id(): (name, term) for name, term in hidden}.values())
         plain = [(_name(term), term) for term in (*values, *equations)]
+        _must_differ([*hidden, *((_name(term), term) for term in values)])
 
         renamed = [(term, _constant(name, term)) for name, term in plain]
         known = self._flat.setdefault(tuple(name for name, _ in opaque), {})
@@ -111,6 +113,14 @@ class Knowledge:
 
         flattened = tuple(Hypothesis(text, *flat(formula), text in axioms.DEFINITIONS) for text, formula in hypotheses)
         return Obligation(title, flattened, flat(conclusion)[0], dict([*hidden, *plain]))
+
+
+def _must_differ(named: Sequence[tuple[str, Term]]) -> None:
+    known: dict[str, Term] = {}
+    for name, term in named:
+        if not known.setdefault(name, term).eq(term):
+            msg = f"two symbols of a proof are called {name!r}; rename the parameter or quantity of that name"
+            raise InvalidInput(msg)
 
 
 def _constant(name: str, term: Term) -> Term:

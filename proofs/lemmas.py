@@ -14,7 +14,8 @@ from proofs.symbolic import SymbolicArray
 
 
 class Reading(NamedTuple):
-    """A rule read over symbols: its accepted mass and residual, the law of the emitted token, and the masses involved."""
+    """A rule read over symbols: its accepted mass and residual, the law of the emitted token, and the masses
+    involved."""
 
     rule: Any
     p: SymbolicArray
@@ -43,7 +44,8 @@ def laws(rule: Any, p: SymbolicArray, q: SymbolicArray) -> list[SymbolicArray]:
 
 
 def residual_is_rejection(d: Derivation, r: Reading, law: SymbolicArray | None = None) -> None:
-    """The residual has exactly the mass that is rejected, up to multiples of p - q or, given the law of a sampler, law - q."""
+    """The residual has exactly the mass that is rejected, up to multiples of p - q or, given the law of a sampler,
+    law - q."""
     null = (r.p if law is None else law) - r.q
     d.sum_lemma("the residual holds just what is rejected", r.q - r.accepted == r.residual, modulo=[null])
     d.lemma("the redraw adds the residual", r.out == r.accepted + r.residual)
@@ -80,8 +82,8 @@ def on_the_line(d: Derivation, r: Reading) -> None:
 
 
 def redraws_another(d: Derivation, r: Reading) -> SymbolicArray:
-    """For a rule that redraws from p without the rejected token: its residual has the rejected mass, and is p times what the
-    other tokens pass on. Returns what each token passes on: its rejected mass divided by 1 - p."""
+    """For a rule that redraws from p without the rejected token: its residual has the rejected mass, and is p times
+    what the other tokens pass on. Returns what each token passes on: its rejected mass divided by 1 - p."""
     xp = array_namespace(r.p)
     others = 1 - r.p
     passed_on = (r.q - r.accepted) / xp.where(others > 0, others, xp.ones_like(others))
@@ -89,7 +91,11 @@ def redraws_another(d: Derivation, r: Reading) -> SymbolicArray:
     d.name(passed_on=passed_on)
     d.lemma("a token passes on what it rejects", passed_on * others == r.q - r.accepted)
     d.lemma("each token receives its share", r.residual == r.p * (everything - passed_on))
-    d.sum_lemma("the residual holds just what is rejected", r.q - r.accepted == r.residual, modulo=[r.p * everything - passed_on])
+    d.sum_lemma(
+        "the residual holds just what is rejected",
+        r.q - r.accepted == r.residual,
+        modulo=[r.p * everything - passed_on],
+    )
     d.lemma("the redraw adds the residual", r.out == r.accepted + r.residual)
     return passed_on
 

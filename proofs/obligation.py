@@ -15,7 +15,8 @@ _SECONDS = 10
 
 
 class Hypothesis(NamedTuple):
-    """What is known, in words and as a formula over the constants it names; `definition` when it says what one of them is."""
+    """What is known, in words and as a formula over the constants it names; `definition` when it says what one of
+    them is."""
 
     text: str
     formula: Term
@@ -47,7 +48,8 @@ class Obligation:
         return "\n".join(lines)
 
     def nearby(self) -> "Obligation":
-        """The same conclusion from those hypotheses only that speak of nothing but its constants and what defines them."""
+        """The same conclusion from those hypotheses only that speak of nothing but its constants and what defines
+        them."""
         reach = constants_in(self.conclusion)
         definitions = [known.constants for known in self.hypotheses if known.definition]
         while further := [constants for constants in definitions if constants & reach and not constants <= reach]:
@@ -55,7 +57,8 @@ class Obligation:
         return self._only({i for i, known in enumerate(self.hypotheses) if known.constants <= reach})
 
     def solve(self, *, seconds: float = _SECONDS) -> tuple[Answer, "Obligation", z3.ModelRef | None]:
-        """Ask z3: when proved, the same conclusion from those hypotheses only that were used; else also where it fails."""
+        """Ask z3: when proved, the same conclusion from those hypotheses only that were used; else also where it
+        fails."""
         solver = z3.Solver()
         solver.set("timeout", int(seconds * 1000))
         for i, known in enumerate(self.hypotheses):

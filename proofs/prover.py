@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from fly_theory.errors import FlyTheoryError
-from proofs.derivation import Derivation, Step, Unproved
+from proofs.derivation import Derivation
 from proofs.obligation import Answer, Obligation
+from proofs.printing import is_identity
 from proofs.search import Witness
+from proofs.steps import Step, Unproved
 from proofs.theorem import Theorem
 
 __all__ = ["Certificate", "Proof", "prove_theorem"]
@@ -83,13 +85,20 @@ def prove_theorem(
         return Proof(theorem, outcome, method, seconds, certificate, witness, missing)
 
     if theorem.proof is not None and not missing:
-        by_cases = any(step.role == "cases" for step in derivation.steps)
-        return concluded("proved", "all cases" if by_cases else "z3, cvc5")
-    for subject in theorem.about if search else ():
+        return concluded("proved", _method(certificate))
+    concerned = [subject for subject in theorem.about if not substitutes or subject.rule in substitutes]
+    for subject in concerned if search else ():
         witness = subject.refute(substitutes.get(subject.rule))
         if witness is not None:
             return concluded("refuted", "exact search", witness)
     return concluded("unknown", "none")
+
+
+def _method(certificate: Certificate) -> str:
+    if any(step.role == "cases" for step in certificate.steps):
+        return "all cases"
+    unconditional = (o.conclusion for o in certificate.obligations if not o.hypotheses)
+    return "z3, cvc5, sympy" if any(map(is_identity, unconditional)) else "z3, cvc5"
 
 
 def _run(proof: Callable[[Derivation], None], derivation: Derivation) -> str:

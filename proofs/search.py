@@ -4,15 +4,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import fly_theory as ft
 from fly_theory.claims import Claim, MonotoneIn
-from fly_theory.errors import ExactnessError, FlyTheoryError, UndecidableError, ZeroResidualError
+from fly_theory.errors import ExactnessError, FlyTheoryError, ParameterError, UndecidableError, ZeroResidualError
 from fly_theory.parameters import parameters
 from proofs.statements import altered, statements
+
+if TYPE_CHECKING:
+    from proofs.finite import Model
 
 # Vocabulary size and largest denominator: pairs are tried with growing size, then growing denominator.
 _EXTENT = ((2, 10), (3, 6), (4, 4))
@@ -51,16 +54,38 @@ def _row(figures: Mapping[str, Figures]) -> str:
 def refute(subject: Any, settings: Mapping[str, Any], claims: Callable[[Any], Sequence[Claim]]) -> Witness | None:
     """The first counterexample to what `claims` says of a rule, or of a class of rules; None when none is found.
 
-    Parameters of a class that are not in `settings` take their typical values.
+    Parameters of a class that are not in `settings` take their typical values. A rule that cannot be run over batches
+    of rationals has no counterexample here.
     """
     for rule in _instances(subject, settings) if isinstance(subject, type) else [subject]:
         for claim in claims(rule):
             for other in _looser(rule, claim):
                 for p, q in _pairs():
-                    failed = _first_failure(claim, rule, p, q, other)
+                    try:
+                        failed = _first_failure(claim, rule, p, q, other)
+                    except FlyTheoryError:
+                        raise
+                    except (TypeError, ValueError, AttributeError, LookupError):
+                        return None
                     if failed is not None:
                         return _witness(claim, rule, other, p[failed], q[failed])
     return None
+
+
+def judged(subject: Any, model: "Model") -> Witness | None:
+    """The counterexample that a solver proposes, if it is one when judged exactly."""
+    try:
+        rule = subject(**model.settings) if isinstance(subject, type) else subject
+        looser = altered(rule, **{model.claim.parameter: model.looser}) if isinstance(model.claim, MonotoneIn) else None
+    except ParameterError:
+        return None
+    p, q = (ft.exact([*row[:-1], 1 - sum(row[:-1])]) for row in (model.p, model.q))
+    if (
+        bool((p < 0).any() or (q < 0).any())
+        or _first_failure(model.claim, rule, p[None, :], q[None, :], looser) is None
+    ):
+        return None
+    return _witness(model.claim, rule, looser, p, q)
 
 
 def _instances(cls: type, settings: Mapping[str, Any]) -> Iterator[Any]:

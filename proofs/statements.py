@@ -38,7 +38,8 @@ class Says(Claim):
 
 
 def statements(claim: Claim, rule: Any, p: Array, q: Array, *, looser: Any = None) -> list[Array]:
-    """The truth values (...,) or (..., V) that are all true when `rule` keeps `claim` at target p and draft q, (..., V).
+    """The truth values (...,) or (..., V) that are all true when `rule` keeps `claim` at target p and draft q, (...,
+    V).
 
     `looser` is the same rule with the parameter of a `MonotoneIn` claim moved in its looser direction.
 
@@ -76,7 +77,9 @@ def statements(claim: Claim, rule: Any, p: Array, q: Array, *, looser: Any = Non
                 looser.acceptance(p, q) >= rule.acceptance(p, q),
                 _distance(looser, p, q) >= _distance(rule, p, q),
             ]
-    msg = f"the claim {str(claim)!r} cannot be stated in sums and products; leave it to the search of `fly-theory check`"
+    msg = (
+        f"the claim {str(claim)!r} cannot be stated in sums and products; leave it to the search of `fly-theory check`"
+    )
     raise InvalidInput(msg)
 
 

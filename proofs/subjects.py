@@ -12,7 +12,8 @@ Bounds = list[tuple[str, SymbolicArray]]
 
 
 def with_symbols(cls: type, world: World, settings: Mapping[str, Any]) -> tuple[Any, Bounds]:
-    """A rule of class `cls` at the given settings, with a symbol for every other numeric parameter, and the domains of those.
+    """A rule of class `cls` at the given settings, with a symbol for every other numeric parameter, and the domains
+    of those.
 
     A setting that is no parameter replaces a method: `allowed_set=lambda p: A` puts any set A for the rule's own.
 
@@ -26,7 +27,8 @@ def with_symbols(cls: type, world: World, settings: Mapping[str, Any]) -> tuple[
     for declared in parameters(cls):
         chosen: Any = settings.get(declared.name, declared.default)
         if declared.name not in settings and isinstance(declared.domain, Interval | Integers):
-            chosen = SymbolicArray(world, world.family(declared.name, (), "scalar"))
+            name = f"{declared.name}'" if declared.name in world.families else declared.name
+            chosen = SymbolicArray(world, world.family(name, (), "scalar"))
             bounds += domain(declared, chosen)
         object.__setattr__(rule, declared.name, chosen)
     replaced = {name: method for name, method in settings.items() if name not in {p.name for p in parameters(cls)}}

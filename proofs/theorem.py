@@ -35,17 +35,24 @@ class Subject:
 
     def refute(self, substitute: Any = None) -> "Witness | None":
         """The smallest counterexample found for the registered rule, or for a class or rule in its place."""
-        from proofs.search import refute
+        from proofs import finite, search
 
-        return refute(substitute or rule_class(self.rule), self.settings, self.claims)
+        subject = substitute or rule_class(self.rule)
+        found = search.refute(subject, self.settings, self.claims)
+        for size in (2, 3):
+            if found is None:
+                _, model = finite.ask(self, size, substitute=subject)
+                found = model and search.judged(subject, model)
+        return found
 
 
 @dataclass(frozen=True)
 class Theorem:
     """A statement, what it is about, and how it is shown.
 
-    `about` holds the claims that the theorem covers, and that a search tries to refute when the proof fails. A statement
-    with no proof is known to be false: it is kept with its counterexample. `chapter` is what the file of the proof says.
+    `about` holds the claims that the theorem covers, and that a search tries to refute when the proof fails. A
+    statement with no proof is known to be false: it is kept with its counterexample. `chapter` is what the file of
+    the proof says.
     """
 
     name: str
@@ -65,7 +72,9 @@ class Theorem:
 _known: dict[str, Theorem] = {}
 
 
-def theorem(name: str, statement: str, latex: str, *about: Subject) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def theorem(
+    name: str, statement: str, latex: str, *about: Subject
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register the decorated function `proof(d)`, d a `Derivation`, as the proof of a theorem."""
 
     def register(proof: Callable[..., None]) -> Callable[..., None]:

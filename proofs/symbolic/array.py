@@ -16,8 +16,8 @@ from proofs.symbolic.world import World
 __all__ = ["SymbolicArray", "VocabularySize", "elementwise"]
 
 _WRITE_INSTEAD = (
-    "a symbol has no value to inspect: write xp.where(condition, a, b) for a case distinction, xp.minimum, xp.maximum or "
-    "xp.clip for a bound, and & | ~ for and, or, not"
+    "a symbol has no value to inspect: write xp.where(condition, a, b) for a case distinction, xp.minimum, xp.maximum "
+    "or xp.clip for a bound, and & | ~ for and, or, not"
 )
 
 
@@ -97,7 +97,7 @@ class SymbolicArray:
 
     @property
     def dtype(self) -> str:
-        """"real", "bool", or "int" for token ids."""
+        """ "real", "bool", or "int" for token ids."""
         if not self.cells.size:
             return "real"
         sort = self.cells.flat[0].sort()
@@ -156,7 +156,8 @@ class SymbolicArray:
 
     def __pow__(self, exponent: Any) -> "SymbolicArray":
         if isinstance(exponent, int):
-            return elementwise(lambda base: terms.product([base] * exponent), self)
+            power = elementwise(lambda base: terms.product([base] * abs(exponent)), self)
+            return power if exponent >= 0 else 1 / power
         return elementwise(lambda base, e: self.world.defined("power", [base, e]), self, exponent)
 
     def __neg__(self) -> "SymbolicArray":
@@ -215,7 +216,9 @@ class SymbolicArray:
             return kept
         if of_token == 0:
             return kept.at(terms.token("first"))
-        msg = f"index {of_token!r} on the vocabulary axis: a proof knows a generic token only; use where, sum, max or any"
+        msg = (
+            f"index {of_token!r} on the vocabulary axis: a proof knows a generic token only; use where, sum, max or any"
+        )
         raise SymbolicError(msg)
 
     def _split(self, key: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
@@ -235,7 +238,7 @@ class SymbolicArray:
 def elementwise(function: Callable[..., Term], *operands: Any, world: World | None = None) -> SymbolicArray:
     """`function` on the terms of the operands, broadcast against each other; the world is that of the first symbol."""
     world = world or next(o.world for o in operands if isinstance(o, SymbolicArray))
-    arrays = [o if isinstance(o, SymbolicArray) else SymbolicArray(world, _constant(o)) for o in operands]
+    arrays = [o if isinstance(o, SymbolicArray) else SymbolicArray(world, _constant(world, o)) for o in operands]
     per_token = any(a.per_token for a in arrays)
     cells = np.frompyfunc(function, len(arrays), 1)(*(_cells(a, per_token) for a in arrays))
     return SymbolicArray(world, cells, per_token=per_token)
@@ -250,12 +253,12 @@ def _cells(array: SymbolicArray, per_token: bool) -> np.ndarray:
     return array.cells[..., 0]
 
 
-def _constant(x: Any) -> Term:
+def _constant(world: World, x: Any) -> Term:
     if isinstance(x, bool | np.bool_):
         return terms.TRUE if x else terms.FALSE
     if isinstance(x, int | Fraction | np.integer):
         return terms.number(Fraction(int(x)) if isinstance(x, np.integer) else x)
     if isinstance(x, float) and x == float("inf"):
-        return terms.z3.Real("infinity")
+        return world.family("infinity", (), "infinite")
     msg = f"{x!r} met symbols; allowed are symbols, integers and fractions: write scalar(value, p) for a parameter"
     raise SymbolicError(msg)

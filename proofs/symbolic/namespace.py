@@ -18,11 +18,16 @@ int32 = int64 = "int"
 float32 = float64 = "real"
 
 
+class _NotThere(SymbolicError, AttributeError):
+    """A function that symbols lack; also an AttributeError, as whoever probes a module expects."""
+
+
 def __getattr__(name: str) -> NoReturn:
-    if name.startswith("__"):
-        raise AttributeError(name)
-    msg = f"proofs cannot read xp.{name}; declare the rule unreadable by Interpreter.SYMBOLIC, or write it with where, sum and max"
-    raise SymbolicError(msg)
+    msg = (
+        f"proofs cannot read xp.{name}; declare the rule unreadable by Interpreter.SYMBOLIC, "
+        "or write it with where, sum and max"
+    )
+    raise _NotThere(msg)
 
 
 # -- creation and types ------------------------------------------------------------------------------------------------
@@ -233,7 +238,9 @@ def stack(arrays: Sequence[SymbolicArray], *, axis: int = 0) -> SymbolicArray:
     """Join along a new batch axis."""
     first = arrays[0]
     axis = axis if axis < 0 else axis - first.ndim - 1
-    return SymbolicArray(first.world, np.stack([a.cells for a in arrays], axis + first.per_token), per_token=first.per_token)
+    return SymbolicArray(
+        first.world, np.stack([a.cells for a in arrays], axis + first.per_token), per_token=first.per_token
+    )
 
 
 def flip(x: SymbolicArray, *, axis: int = -1) -> SymbolicArray:

@@ -1,8 +1,9 @@
 """Sums over the vocabulary, by linearity.
 
 `sum_over` writes the sum of a term as a combination of sums of its irreducible parts. It uses nothing but: a sum is
-linear, factors and conditions that do not depend on the token come out, what lies off a set is the whole less what lies on it, a
-distribution sums to one, and a case distinction at one single token changes the sum by what it changes at that token.
+linear, factors and conditions that do not depend on the token come out, what lies off a set is the whole less what
+lies on it, a distribution sums to one, and a case distinction at one single token changes the sum by what it changes
+at that token.
 """
 
 from collections.abc import Iterator
@@ -10,7 +11,20 @@ from collections.abc import Iterator
 import z3
 
 from fly_theory.errors import SymbolicError
-from proofs.symbolic.terms import Term, add, at, choose, mentions, multiply, negate, number, product, subtract, total, value
+from proofs.symbolic.terms import (
+    Term,
+    add,
+    at,
+    choose,
+    mentions,
+    multiply,
+    negate,
+    number,
+    product,
+    subtract,
+    total,
+    value,
+)
 from proofs.symbolic.world import World
 
 Factors = tuple[Term, ...]

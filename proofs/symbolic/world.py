@@ -12,7 +12,7 @@ import z3
 
 from proofs.symbolic.terms import TOKEN, Term, at, token, tokens_in
 
-FamilyKind = Literal["distribution", "real", "set", "scalar"]
+FamilyKind = Literal["distribution", "real", "set", "scalar", "infinite"]
 Kind = Literal["sum", "largest", "some", "reciprocal", "power", "sqrt", "exp", "log"]
 
 

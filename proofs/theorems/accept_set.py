@@ -1,14 +1,14 @@
 """Rules that accept an allowed set A and redraw from the target.
 
-Statement.  For any set A, however chosen, out = q 1_A + (1 - q(A)) p and TV(out, p) = q(A) TV(q_A, p). When A misses a token
-that target and draft both can produce, the rule is strictly above the TV line. Its distance to the truncated target p_A, which
-the matched baseline emits, lies between (1 - q(A)) (1 - p(A)) and that plus q(A) TV(q_A, p_A). Trying n drafts in turn gives
-out_n = (1 - s_n) q_A + s_n p with s_n = (1 - q(A))^n: more drafts, less target. Deterministic candidates, such as the top k
-of a draft tree, collapse to a point mass at the first that is allowed.
+Statement.  For any set A, however chosen, out = q 1_A + (1 - q(A)) p and TV(out, p) = q(A) TV(q_A, p). When A misses
+a token that target and draft both can produce, the rule is strictly above the TV line. Its distance to the truncated
+target p_A, which the matched baseline emits, lies between (1 - q(A)) (1 - p(A)) and that plus q(A) TV(q_A, p_A).
+Trying n drafts in turn gives out_n = (1 - s_n) q_A + s_n p with s_n = (1 - q(A))^n: more drafts, less target.
+Deterministic candidates, such as the top k of a draft tree, collapse to a point mass at the first that is allowed.
 
-Proof.  out - p = q(A) (q_A - p). On the line each token would have out between p and q; a missed token keeps out = (1 - q(A)) p
-there, while its whole draft is rejected, which wastes min(p, q). The law of n drafts is an induction on n; a candidate with
-q(A) = 0 changes nothing, and one with q(A) = 1 is emitted.
+Proof.  out - p = q(A) (q_A - p). On the line each token would have out between p and q; a missed token keeps out = (1
+- q(A)) p there, while its whole draft is rejected, which wastes min(p, q). The law of n drafts is an induction on n;
+a candidate with q(A) = 0 changes nothing, and one with q(A) = 1 is emitted.
 """
 
 import fly_theory as ft
@@ -66,8 +66,8 @@ def accept_set_argmax(d: Derivation) -> None:
 
 @theorem(
     "accept-set-above-line",
-    "an accept-set rule whose set misses a token of positive p and q is strictly above the TV line",
-    r"t \notin A,\; p(t) > 0,\; q(t) > 0 \;\Rightarrow\; \mathrm{TV}(\mathrm{out},p) > \mathrm{TV}(p,q) - P_{\mathrm{rej}}",
+    "an accept-set rule whose set misses a token that both can produce is strictly above the TV line",
+    r"t \notin A,\; p(t) q(t) > 0 \;\Rightarrow\; \mathrm{TV}(\mathrm{out},p) > \mathrm{TV}(p,q) - P_{\mathrm{rej}}",
 )
 def accept_set_above_line(d: Derivation) -> None:
     for name in d.parts(ACCEPT_SETS):
@@ -89,7 +89,7 @@ def accept_set_above_line(d: Derivation) -> None:
 
 @theorem(
     "matched-baseline",
-    "an accept-set rule accepts at least as much as its matched baseline, and misses the truncated target by at least (1 - q(A)) (1 - p(A))",
+    "an accept-set rule accepts no less than its matched baseline, but misses the truncated target",
     r"(1-q(A))(1-p(A)) \le \mathrm{TV}(\mathrm{out},p_A) \le q(A)\,\mathrm{TV}(q_A,p_A) + (1-q(A))(1-p(A))",
 )
 def matched_baseline(d: Derivation) -> None:
@@ -103,11 +103,19 @@ def matched_baseline(d: Derivation) -> None:
         truncated = r.rule.matched_target(p)
         d.lemma("the truncated target is a law", truncated >= 0, d.total(truncated) == 1)
         d.name(truncated=truncated, on_set=on_set)
-        d.lemma("it is nowhere below the target on the set, and zero off it", truncated >= inside, implies(~allowed, truncated <= 0))
+        d.lemma(
+            "it is nowhere below the target on the set, and zero off it",
+            truncated >= inside,
+            implies(~allowed, truncated <= 0),
+        )
         d.lemma("out", r.out == mass * on_set + (1 - mass) * p, r.out == r.accepted + (1 - mass) * p)
         lemmas.out_is_a_law(d, r)
         d.sum_lemma("p off the set", outside == p - inside)
-        d.sum_lemma("what out has off the set is all too much", (1 - mass) * outside <= abs(truncated - r.out) / 2, modulo=[r.out - truncated])
+        d.sum_lemma(
+            "what out has off the set is all too much",
+            (1 - mass) * outside <= abs(truncated - r.out) / 2,
+            modulo=[r.out - truncated],
+        )
         d.goal("at least", _tv(truncated, r.out) >= (1 - mass) * (1 - target))
         d.sum_lemma("truncation moves the mass off the set", abs(truncated - p) / 2 == outside, modulo=[truncated - p])
         d.sum_lemma(
@@ -121,8 +129,9 @@ def matched_baseline(d: Derivation) -> None:
 
 @theorem(
     "iid-drafts",
-    "an accept-set rule that tries n drafts in turn emits (1 - s) q_A + s p with s = (1 - q(A))^n, ever further from the target",
-    r"\mathrm{out}_n = (1-s_n)\,q_A + s_n\,p,\quad s_n = (1-q(A))^n,\qquad \mathrm{TV}(\mathrm{out}_{n+1},p) \ge \mathrm{TV}(\mathrm{out}_n,p)",
+    "an accept-set rule that tries n drafts in turn moves ever further from the target",
+    r"\mathrm{out}_n = (1-s_n)\,q_A + s_n\,p,\; s_n = (1-q(A))^n,\; "
+    r"\mathrm{TV}(\mathrm{out}_{n+1},p) \ge \mathrm{TV}(\mathrm{out}_n,p)",
 )
 def iid_drafts(d: Derivation) -> None:
     """out_0 = p, and one draft more redraws from what the others would emit."""
@@ -138,10 +147,12 @@ def iid_drafts(d: Derivation) -> None:
         out, share = d.function("out_n"), d.number("s_n")
         d.induction(
             "the law of n drafts",
-            lambda out, share: (out == (1 - share) * on_set + share * p)  # noqa: B023
-            & (d.total(out) == 1)
-            & (share >= 0)
-            & (share <= 1),
+            lambda out, share: (
+                (out == (1 - share) * on_set + share * p)  # noqa: B023
+                & (d.total(out) == 1)
+                & (share >= 0)
+                & (share <= 1)
+            ),
             start=(p, d.number("s_n") * 0 + 1),
             step=one_more,
             at=(out, share),

@@ -1,13 +1,13 @@
 """Block verification and hierarchical verification.
 
-Statement.  Two drafts verified as a block are followed by the target: the first two emitted tokens have the target's joint law,
-over every vocabulary. Hierarchical verification, with its ratios restarted after the best prefix, is block verification: the
-prefix factors coincide, and with them every test and every redraw.
+Statement.  Two drafts verified as a block are followed by the target: the first two emitted tokens have the target's
+joint law, over every vocabulary. Hierarchical verification, with its ratios restarted after the best prefix, is block
+verification: the prefix factors coincide, and with them every test and every redraw.
 
 Proof.  Given the first draft x let b = min(1, p(x)/q(x)), and let y be the second draft with rows p', q' after x.
-sum_y min(q', b p') = b - s with s = sum (b p' - q')+, so that x alone is kept with probability h (1 - b + s) = s, and the redraw
-then adds (b p' - q')+ to min(q', b p'): together b p'. Nothing is kept with probability sum q (1 - b) = sum (p - q)+, and the redraw
-adds (p - q)+ to q b = min(q, p).
+sum_y min(q', b p') = b - s with s = sum (b p' - q')+, so that x alone is kept with probability h (1 - b + s) = s, and
+the redraw then adds (b p' - q')+ to min(q', b p'): together b p'. Nothing is kept with probability sum q (1 - b) =
+sum (p - q)+, and the redraw adds (p - q)+ to q b = min(q, p).
 """
 
 import numpy as np

@@ -1,10 +1,10 @@
 """The contrastive law is a law.
 
-Statement.  norm(p q^-mu), read as its limit where the draft has no mass, sums to one over every vocabulary on which the positive
-draft probabilities have a positive lower bound, such as a finite one.
+Statement.  norm(p q^-mu), read as its limit where the draft has no mass, sums to one over every vocabulary on which
+the positive draft probabilities have a positive lower bound, such as a finite one.
 
-Proof.  If some token has p > 0 and q = 0 the limit lives there. Otherwise the most likely token of the target has q > 0, and its
-weight p q^-mu is positive.
+Proof.  If some token has p > 0 and q = 0 the limit lives there. Otherwise the most likely token of the target has q >
+0, and its weight p q^-mu is positive.
 """
 
 from fly_theory.arrays import array_namespace
@@ -43,7 +43,11 @@ def law_of_contrast(d: Derivation, rule: object, p: SymbolicArray, q: SymbolicAr
     only_target = xp.where((p > 0) & (q == 0), p, 0 * p)
     ratio = xp.where(possible, smallest / xp.where(q > 0, q, xp.ones_like(q)), 0 * q)
     shared = p * ratio ** rule.exact("mu")  # type: ignore[attr-defined]
-    d.lemma("ratios to the smallest draft probability are positive where both can happen", (ratio > 0) | ~possible, ratio >= 0)
+    d.lemma(
+        "ratios to the smallest draft probability are positive where both can happen",
+        (ratio > 0) | ~possible,
+        ratio >= 0,
+    )
     beyond = d.mass("mass that the draft never reaches is nowhere negative", only_target)
     weight = d.mass("the contrastive weights are nowhere negative", shared)
     d.lemma("the most likely token has weight", weight + beyond > 0)

@@ -1,10 +1,10 @@
 """CoS: the price of a mixture.
 
-Statement.  out = w q + (1 - w) p, so TV(out, p) = w TV(p, q). For w > 0 no bound on out/p holds: whatever B, some p and q have a
-token with out > B p.
+Statement.  out = w q + (1 - w) p, so TV(out, p) = w TV(p, q). For w > 0 no bound on out/p holds: whatever B, some p
+and q have a token with out > B p.
 
-Proof.  q - min(q, r) = (r - q)+ - (r - q) for the mixture r, and (r - q)+ = (1 - w) (p - q)+. For the second part take two
-tokens, p = (e, 1 - e) with e = w / (B + 1), and q = (1, 0).
+Proof.  q - min(q, r) = (r - q)+ - (r - q) for the mixture r, and (r - q)+ = (1 - w) (p - q)+. For the second part
+take two tokens, p = (e, 1 - e) with e = w / (B + 1), and q = (1, 0).
 """
 
 import fly_theory as ft
@@ -15,9 +15,7 @@ from proofs.statements import Says
 from proofs.theorem import Subject, theorem
 
 _tv = ft.divergence.total_variation
-SHRINKS = Says(
-    "TV(out, p) = w TV(p, q)", lambda rule, p, q: _tv(p, rule.induced(p, q)) == rule.exact("w") * _tv(p, q)
-)
+SHRINKS = Says("TV(out, p) = w TV(p, q)", lambda rule, p, q: _tv(p, rule.induced(p, q)) == rule.exact("w") * _tv(p, q))
 
 
 @theorem(
@@ -48,6 +46,6 @@ def cos_unbounded(d: Derivation) -> None:
     d.suppose("the draft has some weight", rule.w > 0)
     d.suppose("a bound worth breaking", bound >= 0)
     e = rule.w / (bound + 1)
-    p, q = finite.rows(d.world, [e, 1 - e], [1, 0])
+    p, q = finite.row(d.world, [e, 1 - e]), finite.row(d.world, [1, 0])
     d.lemma("p and q are distributions", *finite.is_distribution(p), *finite.is_distribution(q))
     d.goal("the first token is above the bound", rule.induced(p, q)[0] > bound * p[0])

@@ -1,6 +1,7 @@
 """Statements that are false, each kept with its smallest counterexample in proofs/refuted.
 
-They are what one might expect of a rule, or what its name suggests, and what a wrong implementation would satisfy by luck.
+They are what one might expect of a rule, or what its name suggests, and what a wrong implementation would satisfy by
+luck.
 """
 
 from fly_theory.claims import Ceiling, Lossless, OnTheLine
@@ -50,7 +51,7 @@ false_statement(
     "CoS with half the weight on the draft at most doubles a token's probability",
     r"\mathrm{out} \le 2\,p",
     Subject("cos", lambda rule: Ceiling(2), {"w": 0.5}),
-    "A token that only the draft proposes keeps half its draft mass; no other number is a bound either (cos-unbounded).",
+    "A token that only the draft proposes keeps half its mass; no other number is a bound either (cos-unbounded).",
 )
 
 false_statement(

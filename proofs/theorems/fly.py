@@ -1,8 +1,8 @@
 """FLy's deferred window, as a statement about tapes of hits and misses.
 
-Statement.  For every block of K <= 12 drafts, every pattern of matches, every gate and every window W: FLy keeps at least as many
-drafts as strict verification, keeps no more with a longer window, and forgives at most ceil((K - W) / (W + 1)) mismatches. It
-has no ceiling: it emits, for certain, a token of probability 0 under the target.
+Statement.  For every block of K <= 12 drafts, every pattern of matches, every gate and every window W: FLy keeps at
+least as many drafts as strict verification, keeps no more with a longer window, and forgives at most ceil((K - W) /
+(W + 1)) mismatches. It has no ceiling: it emits, for certain, a token of probability 0 under the target.
 
 Proof.  All tapes are tried: at each position a match, a mismatch where the gate is open, or one where it is shut.
 """
@@ -25,8 +25,9 @@ _HIT, _OPEN, _SHUT = 0, 1, 2
 
 @theorem(
     "fly-window",
-    "FLy keeps at least what strict verification keeps, no more with a longer window, and forgives at most ceil((K-W)/(W+1)) mismatches",
-    r"n_{\mathrm{FLy}} \ge n_{\mathrm{strict}},\quad n_{W+1} \le n_W,\quad \#\mathrm{forgiven} \le \left\lceil \tfrac{K-W}{W+1} \right\rceil",
+    "FLy keeps no less than strict verification, less with a longer window, and forgives at most ceil((K-W)/(W+1))",
+    r"n_{\mathrm{FLy}} \ge n_{\mathrm{strict}},\; n_{W+1} \le n_W,\; "
+    r"\#\mathrm{forgiven} \le \left\lceil \tfrac{K-W}{W+1} \right\rceil",
 )
 def fly_window(d: Derivation) -> None:
     for draft_length in range(1, LONGEST + 1):

@@ -1,8 +1,10 @@
 """The gated ceilings: what a ceiling off the most probable tokens is worth.
 
-Statement.  Keeping the whole draft where p >= base max p, and at most p/l elsewhere, gives out <= max(1/l, 1/(base max p)) p.
+Statement.  Keeping the whole draft where p >= base max p, and at most p/l elsewhere, gives out <= max(1/l, 1/(base
+max p)) p.
 
-Proof.  On the set q <= 1 <= p / (base max p). The residual (p - m)+ holds what is rejected, so the redraw raises no token above p.
+Proof.  On the set q <= 1 <= p / (base max p). The residual (p - m)+ holds what is rejected, so the redraw raises no
+token above p.
 """
 
 from fly_theory.arrays import array_namespace

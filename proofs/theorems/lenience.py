@@ -1,10 +1,10 @@
 """Lenience: what it emits, between which bounds, and how it gets looser.
 
-Statement.  With Delta = P_rej / TV(p, q), out is p/l where q >= p/l, q where p < q < p/l, and Delta p + (1 - Delta) q where
-q <= p. Hence min(p, q) <= out <= p/l, and as l falls acceptance and TV(out, p) grow.
+Statement.  With Delta = P_rej / TV(p, q), out is p/l where q >= p/l, q where p < q < p/l, and Delta p + (1 - Delta) q
+where q <= p. Hence min(p, q) <= out <= p/l, and as l falls acceptance and TV(out, p) grow.
 
-Proof.  q - min(q, p/l) <= (q - p)+ = (p - q)+ - (p - q), so P_rej <= sum (p - q)+ = TV(p, q): the redraw raises no token above
-p. Where q >= p nothing is redrawn; where q <= p a share Delta of p - q is added to q.
+Proof.  q - min(q, p/l) <= (q - p)+ = (p - q)+ - (p - q), so P_rej <= sum (p - q)+ = TV(p, q): the redraw raises no
+token above p. Where q >= p nothing is redrawn; where q <= p a share Delta of p - q is added to q.
 """
 
 import fly_theory as ft
@@ -29,7 +29,7 @@ def _lenient(d: Derivation, name: str = "lenience") -> Reading:
 @theorem(
     "lenience-closed-form",
     "lenience emits p/l where q >= p/l, q where p < q < p/l, and a mixture of p and q where q <= p",
-    r"\mathrm{out} = p/\ell,\; q,\; \Delta p + (1-\Delta)\,q \quad\text{where}\quad q \ge p/\ell,\; p < q < p/\ell,\; q \le p",
+    r"\mathrm{out} = p/\ell,\; q,\; \Delta p + (1-\Delta) q \text{ where } q \ge p/\ell,\; p < q < p/\ell,\; q \le p",
 )
 def closed_form(d: Derivation) -> None:
     r = _lenient(d)
@@ -75,8 +75,8 @@ def floor(d: Derivation) -> None:
     Subject("lenience-substituted", Ceiling),
 )
 def substituted_ceiling(d: Derivation) -> None:
-    """l (q - p/l)+ = (p - l q)+ - (p - l q), and p - l q sums to 1 - l >= 0: so P_rej is at most the residual's mass over l, and
-    the redraw fills at most (p - l q)/l where l q < p."""
+    """l (q - p/l)+ = (p - l q)+ - (p - l q), and p - l q sums to 1 - l >= 0: so P_rej is at most the residual's mass
+    over l, and the redraw fills at most (p - l q)/l where l q < p."""
     p, q = d.pair()
     r = lemmas.read(d, d.rule("lenience-substituted"), p, q)
     l = r.rule.l

@@ -1,11 +1,11 @@
 """The TV line: what rejecting costs, and which rules pay no more.
 
-Statement.  Every token-level rule, redrawing from whatever it likes, has TV(out, p) >= TV(p, q) - P_rej. Equality holds for each
-rule that claims it.
+Statement.  Every token-level rule, redrawing from whatever it likes, has TV(out, p) >= TV(p, q) - P_rej. Equality
+holds for each rule that claims it.
 
 Proof.  out is at least the accepted mass m, so TV(q, out) = sum (q - out)+ <= sum (q - m) = P_rej; then the triangle
-inequality. Equality is the same count, token by token: where out lies between p and q and keeps all of q it can, the distances
-from p to out and from out to q add up.
+inequality. Equality is the same count, token by token: where out lies between p and q and keeps all of q it can, the
+distances from p to out and from out to q add up.
 """
 
 from collections.abc import Iterator
@@ -64,7 +64,8 @@ def any_rule(d: Derivation, p: SymbolicArray, q: SymbolicArray) -> Reading:
     r"\mathrm{TV}(\mathrm{out},p) \ge \mathrm{TV}(p,q) - P_{\mathrm{rej}}",
 )
 def tv_line(d: Derivation) -> None:
-    """The residual may depend on the rejected token: then R is its average over rejected tokens, and the proof is the same."""
+    """The residual may depend on the rejected token: then R is its average over rejected tokens, and the proof is the
+    same."""
     p, q = d.pair()
     r = any_rule(d, p, q)
     lemmas.out_is_a_law(d, r)
@@ -79,7 +80,7 @@ def tv_line(d: Derivation) -> None:
 
 @theorem(
     "on-the-line",
-    "lossless, lenience, gated and set ceilings, CoS, interpolation, switching cascades and fuzzy verification are on the TV line",
+    "the rules that claim it are on the TV line: no rule with their rejection probability is closer",
     r"\mathrm{TV}(\mathrm{out},p) = \mathrm{TV}(p,q) - P_{\mathrm{rej}}",
     *(Subject(name, OnTheLine, settings) for name, settings in ON_THE_LINE),
 )

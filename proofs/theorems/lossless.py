@@ -2,8 +2,8 @@
 
 Statement.  m = min(q, p) and residual (p - q)+ give out = p, for every p and q over any vocabulary.
 
-Proof.  q - min(q, p) = (p - q)+ - (p - q), and p - q sums to zero: the residual has exactly the rejected mass, so that the
-redraw adds (p - q)+ to min(q, p). Where nothing is rejected (p - q)+ vanishes everywhere.
+Proof.  q - min(q, p) = (p - q)+ - (p - q), and p - q sums to zero: the residual has exactly the rejected mass, so
+that the redraw adds (p - q)+ to min(q, p). Where nothing is rejected (p - q)+ vanishes everywhere.
 """
 
 from fly_theory.claims import Lossless

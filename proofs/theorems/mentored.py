@@ -1,11 +1,13 @@
 """Mentored decoding, for any solution of its equations.
 
-Statement.  Let 1/alpha >= 1 >= 1/beta make min(q, p/alpha) and (p/beta - q)+ sum to one together. Then out = clip(q, p/beta,
-p/alpha), it is on the TV line, and it lies between p/beta and p/alpha. Where the whole draft is within the budget, out = q.
+Statement.  Let 1/alpha >= 1 >= 1/beta make min(q, p/alpha) and (p/beta - q)+ sum to one together. Then out = clip(q,
+p/beta, p/alpha), it is on the TV line, and it lies between p/beta and p/alpha. Where the whole draft is within the
+budget, out = q.
 
 Proof.  The residual holds just what is rejected, so out = m + (p/beta - q)+, which is between p and q.
 
-The rule finds alpha and beta by bisection; the proof is about its own verdict with any alpha and beta that solve the equation.
+The rule finds alpha and beta by bisection; the proof is about its own verdict with any alpha and beta that solve the
+equation.
 """
 
 import fly_theory as ft
@@ -20,7 +22,8 @@ from proofs.theorem import theorem
 @theorem(
     "mentored-line",
     "mentored decoding clips q between p/beta and p/alpha, on the TV line, for any multipliers that solve its equation",
-    r"\mathrm{out} = \mathrm{clip}(q, p/\beta, p/\alpha),\qquad \mathrm{TV}(\mathrm{out},p) = \mathrm{TV}(p,q) - P_{\mathrm{rej}}",
+    r"\mathrm{out} = \mathrm{clip}(q, p/\beta, p/\alpha),\;"
+    r"\mathrm{TV}(\mathrm{out},p) = \mathrm{TV}(p,q) - P_{\mathrm{rej}}",
 )
 def mentored_line(d: Derivation) -> None:
     r, raised, lowered, unbound = any_multipliers(d)
@@ -28,13 +31,16 @@ def mentored_line(d: Derivation) -> None:
     clipped = xp.minimum(xp.maximum(q, lowered * p), raised * p)
     d.goal("within the budget out is the draft", implies(unbound, r.out == q))
     d.goal("beyond it out is the clipped draft", implies(~unbound, r.out == clipped))
-    d.goal("beyond it out/p is bounded on both sides", implies(~unbound, (lowered * p <= r.out) & (r.out <= raised * p)))
+    d.goal(
+        "beyond it out/p is bounded on both sides", implies(~unbound, (lowered * p <= r.out) & (r.out <= raised * p))
+    )
     lemmas.on_the_line(d, r)
     d.claim(r.rule, OnTheLine(), p, q)
 
 
 def any_multipliers(d: Derivation) -> tuple[Reading, object, object, object]:
-    """The rule with any 1/alpha >= 1 >= 1/beta that make out sum to one; also whether the whole draft is within the budget."""
+    """The rule with any 1/alpha >= 1 >= 1/beta that make out sum to one; also whether the whole draft is within the
+    budget."""
     p, q = d.pair()
     xp = array_namespace(p, q)
     raised, lowered = d.number("1/alpha"), d.number("1/beta")

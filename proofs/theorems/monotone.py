@@ -1,8 +1,10 @@
 """Looser settings accept more and move further from the target.
 
-Statement.  For each rule that claims it, moving the parameter in its looser direction lowers neither acceptance nor TV(out, p).
+Statement.  For each rule that claims it, moving the parameter in its looser direction lowers neither acceptance nor
+TV(out, p).
 
-Proof.  The accepted mass grows token by token. Both settings are on the TV line, so the distance grows with the acceptance.
+Proof.  The accepted mass grows token by token. Both settings are on the TV line, so the distance grows with the
+acceptance.
 """
 
 from typing import Any

@@ -2,8 +2,8 @@
 
 Statement.  For each registered token-level rule out is nowhere negative, at least the accepted mass, and sums to one.
 
-Proof.  out = m + P_rej residual / sum residual sums to (1 - P_rej) + P_rej as soon as the residual has mass wherever something is
-rejected; it has at least the rejected mass, or mass one.
+Proof.  out = m + P_rej residual / sum residual sums to (1 - P_rej) + P_rej as soon as the residual has mass wherever
+something is rejected; it has at least the rejected mass, or mass one.
 """
 
 from collections.abc import Callable
@@ -61,7 +61,11 @@ READINGS: dict[str, Callable[..., Reading]] = {
     "cos-contrastive": _contrast,
     "mentored": _mentored,
 }
-RULES = (*((name, {}) for name in READINGS if name not in ("fuzzy", "cos-contrastive")), *FUZZY, ("cos-contrastive", MU))
+RULES = (
+    *((name, {}) for name in READINGS if name not in ("fuzzy", "cos-contrastive")),
+    *FUZZY,
+    ("cos-contrastive", MU),
+)
 
 
 @theorem(

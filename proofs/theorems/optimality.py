@@ -1,7 +1,7 @@
 """Lenience is the most accepting rule under its ceiling.
 
-Statement.  A token-level rule with out <= p/l, whatever it keeps and however it redraws, accepts at most sum min(q, p/l), which
-is what lenience accepts; and lenience has out <= p/l.
+Statement.  A token-level rule with out <= p/l, whatever it keeps and however it redraws, accepts at most sum min(q,
+p/l), which is what lenience accepts; and lenience has out <= p/l.
 
 Proof.  The accepted mass is part of the draft and part of what is emitted: m <= q and m <= out <= p/l.
 """

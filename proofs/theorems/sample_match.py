@@ -2,9 +2,10 @@
 
 Statement.  With one sample out = p. With n samples out <= n p. With thresholds, out <= max(1/single, 1/acc) p.
 
-Proof.  A rejected token x passes q(x) (1 - a(x)) / (1 - p(x)) on, and each other token v receives p(v) times that. With
-1 - a(x) <= 1 - p(x) no token passes on more than q(x), so v receives at most p(v) (1 - q(v)); what it keeps is q(v) a(v),
-and a <= n p by Bernoulli's inequality. For n = 1 both are equalities, except at a token of probability one.
+Proof.  A rejected token x passes q(x) (1 - a(x)) / (1 - p(x)) on, and each other token v receives p(v) times that.
+With 1 - a(x) <= 1 - p(x) no token passes on more than q(x), so v receives at most p(v) (1 - q(v)); what it keeps is
+q(v) a(v), and a <= n p by Bernoulli's inequality. For n = 1 both are equalities, except at a token of probability
+one.
 """
 
 from fly_theory.arrays import array_namespace

@@ -1,10 +1,10 @@
 """Rules that sample a law exactly.
 
-Statement.  The cascades, interpolation and fuzzy verification emit the law that they name. The token cascades' law is that of an
-accept-set rule, at distance q(A) TV(q_A, p) from the target.
+Statement.  The cascades, interpolation and fuzzy verification emit the law that they name. The token cascades' law is
+that of an accept-set rule, at distance q(A) TV(q_A, p) from the target.
 
-Proof.  For any law r, q - min(q, r) = (r - q)+ - (r - q), and r - q sums to zero: the redraw adds (r - q)+ to min(q, r), which
-makes r. Rules with residual (p - q)+ have (r - q)+ in proportion to it.
+Proof.  For any law r, q - min(q, r) = (r - q)+ - (r - q), and r - q sums to zero: the redraw adds (r - q)+ to min(q,
+r), which makes r. Rules with residual (p - q)+ have (r - q)+ in proportion to it.
 """
 
 import fly_theory as ft
@@ -41,7 +41,9 @@ def switch_law(d: Derivation) -> None:
         r = lemmas.read(d, rule, p, q)
         close = rule._close(p, q)[0]
         d.sum_lemma("where the two are close all is kept", implies(close, r.accepted == q))
-        d.sum_lemma("elsewhere the residual is what is rejected", implies(~close, q - r.accepted == r.residual), modulo=[p - q])
+        d.sum_lemma(
+            "elsewhere the residual is what is rejected", implies(~close, q - r.accepted == r.residual), modulo=[p - q]
+        )
         d.lemma("where nothing is rejected nothing is redrawn", implies(close, r.out == r.accepted))
         d.lemma("elsewhere the redraw adds the residual", implies(~close, r.out == r.accepted + r.residual))
         d.claim(rule, Induces, p, q)

@@ -1,10 +1,10 @@
 """The matched baselines are lossless for their truncated target.
 
-Statement.  With p_A = p 1_A / p(A), m = min(q, p_A) and residual (p_A - q)+ give out = p_A, supported in A; the sets of min-p
-and of eta are never empty.
+Statement.  With p_A = p 1_A / p(A), m = min(q, p_A) and residual (p_A - q)+ give out = p_A, supported in A; the sets
+of min-p and of eta are never empty.
 
-Proof.  As for lossless verification, once p(A) > 0. The min-p set holds the most probable token. So does the eta set: since
-log p <= log max p everywhere, -H <= log max p, hence sqrt(eps) exp(-H) <= max p.
+Proof.  As for lossless verification, once p(A) > 0. The min-p set holds the most probable token. So does the eta set:
+since log p <= log max p everywhere, -H <= log max p, hence sqrt(eps) exp(-H) <= max p.
 """
 
 from fly_theory.arrays import array_namespace
