@@ -7,13 +7,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import z3
-
 import fly_theory as ft
 from fly_theory.arrays import as_fraction
 from fly_theory.claim_text import claim_from_text
 from fly_theory.claims import Ceiling, Claim, FixedPoint, MonotoneIn, OnTheLine, ReducesTo
-from fly_theory.errors import FlyTheoryError, InvalidInput, SymbolicError
+from fly_theory.errors import InvalidInput
 from fly_theory.parameters import parameters
 from proofs import lemmas
 from proofs.derivation import Derivation
@@ -21,6 +19,7 @@ from proofs.lemmas import Reading
 from proofs.prover import Proof, prove_theorem
 from proofs.statements import altered
 from proofs.steps import Unproved
+from proofs.subjects import read_by_symbols
 from proofs.theorem import Subject, Theorem
 
 __all__ = ["attempt", "claim_about"]
@@ -75,16 +74,8 @@ def _standard_proof(d: Derivation, *, subject: Subject) -> None:
     p, q = d.pair()
     rule = d.rule(subject.rule, **subject.settings)
     (claim,) = subject.claims(rule)
-    try:
+    with read_by_symbols(subject.rule):
         r = lemmas.read(d, rule, p, q)
-    except FlyTheoryError:
-        raise
-    except (TypeError, ValueError, AttributeError, LookupError, z3.Z3Exception) as error:
-        msg = (
-            f"{subject.rule} cannot be read by symbols ({type(error).__name__}: {error}); write it against the array "
-            "API: xp = array_namespace(p, q), then xp.minimum, xp.where, xp.sum"
-        )
-        raise SymbolicError(msg) from error
     lacking = _prepare(d, r)
     try:
         _conclude(d, r, claim, lacking)

@@ -180,7 +180,7 @@ class Derivation:
         self._step("cases", text, holds.size)
 
     def ask(self, claim: Term, *, seconds: float) -> tuple[Answer, z3.ModelRef | None]:
-        """Whether a claim follows from what is known, and where it fails if it does not; it is not known from here on."""
+        """Whether a claim follows from what is known, and where it fails if not; it is not known from here on."""
         answer, _, model = self._build("asked", claim, self.world.generic, None).solve(seconds=seconds)
         return answer, model
 

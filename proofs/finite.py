@@ -18,6 +18,7 @@ from fly_theory.parameters import parameters
 from proofs.derivation import Derivation
 from proofs.obligation import Answer, rational
 from proofs.statements import statements
+from proofs.subjects import read_by_symbols
 from proofs.symbolic import SymbolicArray, World
 from proofs.symbolic.array import elementwise
 from proofs.theorem import Subject
@@ -45,7 +46,8 @@ def ask(subject: Subject, size: int, *, substitute: Any = None, seconds: float =
         rule = d.rule(subject.rule, **subject.settings)
         p, q = (row(d.world, [d.number(f"{name}{i + 1}") for i in range(size)]) for name in "pq")
         d.suppose("p and q are distributions", *is_distribution(p), *is_distribution(q))
-        answers = [_ask(d, rule, claim, p, q, seconds) for claim in subject.claims(rule)]
+        with read_by_symbols(subject.rule):
+            answers = [_ask(d, rule, claim, p, q, seconds) for claim in subject.claims(rule)]
     except FlyTheoryError:
         return "unknown", None
     return next((a for a in answers if a[0] != "proved"), ("proved", None))

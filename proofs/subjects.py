@@ -1,9 +1,12 @@
 """Rules with symbols for parameters: what a theorem is about."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fly_theory.errors import NotReadable
+import z3
+
+from fly_theory.errors import FlyTheoryError, NotReadable, SymbolicError
 from fly_theory.interpreters import Interpreter
 from fly_theory.parameters import Integers, Interval, Parameter, parameters
 from proofs.symbolic import SymbolicArray, World
@@ -40,6 +43,27 @@ def with_symbols(cls: type, world: World, settings: Mapping[str, Any]) -> tuple[
         msg = f"{cls.__name__} cannot be read by symbols: {reason}"
         raise NotReadable(msg)
     return rule, bounds
+
+
+@contextlib.contextmanager
+def read_by_symbols(name: str) -> Iterator[None]:
+    """Say what to write instead when the code of a rule cannot be run over symbols.
+
+    Raises
+    ------
+    SymbolicError
+        In place of the errors that arrays raise when they are used as what they are not.
+    """
+    try:
+        yield
+    except FlyTheoryError:
+        raise
+    except (TypeError, ValueError, AttributeError, LookupError, z3.Z3Exception) as error:
+        msg = (
+            f"{name} cannot be read by symbols ({type(error).__name__}: {error}); write it against the array API: "
+            "xp = array_namespace(p, q), then xp.minimum, xp.where, xp.sum"
+        )
+        raise SymbolicError(msg) from error
 
 
 def domain(declared: Parameter, symbol: SymbolicArray) -> Bounds:

@@ -41,7 +41,7 @@ class AnyRule(Rule):
     """A rule of which nothing is known: any accepted mass, any residual."""
 
     def __init__(self, d: Derivation) -> None:
-        self._accepted, self._residual = d.function("m"), d.function("R")
+        self._accepted, self._residual = d.function("kept"), d.function("redrawn")
 
     def verdict(self, p: SymbolicArray, q: SymbolicArray) -> Verdict:
         return Verdict(self._accepted, self._residual)
