@@ -264,7 +264,8 @@ class Derivation:
             tried = self._build(text, _under(condition, relation(left, with_multipliers(last))), over, apart_from)
             without = f"{text} (for no multiple of what sums to zero)"
             raise Unproved(without, tried, "unknown")
-        at_each_token = relation(left, with_multipliers(found))
+        others = terms.TRUE if apart_from is None else z3.Not(over == apart_from)
+        at_each_token = _under(others, relation(left, with_multipliers(found)))
         sums = relation(*(self._sum_apart(side, over, apart_from) for side in (left, with_multipliers(found))))
         self._learn("sum", text, _under(condition, sums), _under(condition, at_each_token))
 
