@@ -4,17 +4,14 @@ Notation everywhere: target p (..., K+1, V), draft q (..., K, V), drafted tokens
 and q is the law given the context and the drafts x_1..x_i, so x_{i+1} is drawn from q_i.
 """
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from fly_theory.any_rule import AnyRule
 from fly_theory.arrays import Array, array_namespace, device, first_true, take
-from fly_theory.claims import Claim
 from fly_theory.distributions import as_distribution
 from fly_theory.errors import ShapeError
-from fly_theory.interpreters import Interpreter
-from fly_theory.parameters import Parametrised
 from fly_theory.rules.base import check_tokens, check_uniforms
 
 
@@ -85,7 +82,7 @@ class Block(_Fields):
         return take(self.draft, self.tokens)
 
 
-class BlockRule(Parametrised):
+class BlockRule(AnyRule):
     """Base of every block-level rule: a frozen dataclass with pure methods over a `Block`.
 
     No backend import, no random generator, no branch on array values: the methods run over any batch shape, on numpy,
@@ -96,8 +93,6 @@ class BlockRule(Parametrised):
     on the block whose tokens are those emitted so far, which costs a call of target and draft for each.
     """
 
-    name: ClassVar[str]
-    unreadable_by: ClassVar[Mapping[Interpreter, str]] = {}
     completes_block: ClassVar[bool] = False
 
     def length_law(self, block: Block) -> Array:
@@ -124,16 +119,6 @@ class BlockRule(Parametrised):
 
     def _decide(self, block: Block, uniforms: Array) -> Array:
         raise NotImplementedError
-
-    @property
-    def claims(self) -> tuple[Claim, ...]:
-        """What the rule promises, as objects of `fly_theory.claims` and `fly_theory.blocks.claims`."""
-        return ()
-
-    @property
-    def unreadable(self) -> Mapping[Interpreter, str]:
-        """The interpreters that cannot read this rule at its present parameters, each with the reason."""
-        return self.unreadable_by
 
 
 class FirstRejection(BlockRule):

@@ -5,9 +5,10 @@ m(x) <= q(x); a rejected token is redrawn from the residual.
 """
 
 import functools
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
+from fly_theory.any_rule import AnyRule
 from fly_theory.arrays import (
     Array,
     array_namespace,
@@ -18,11 +19,8 @@ from fly_theory.arrays import (
     positive_part,
     take,
 )
-from fly_theory.claims import Claim
 from fly_theory.distributions import as_pair, trusted_inputs
 from fly_theory.errors import InvalidInput, ShapeError, ZeroResidualError
-from fly_theory.interpreters import Interpreter
-from fly_theory.parameters import Parametrised
 
 
 class Verdict(NamedTuple):
@@ -39,16 +37,13 @@ class Verdict(NamedTuple):
     residual: Array
 
 
-class Rule(Parametrised):
+class Rule(AnyRule):
     """Base of every token-level rule: a frozen dataclass with one pure method, `verdict`.
 
     A subclass writes `verdict(self, p, q)` against the array API: no backend import, no random numbers, no branch on
     array values. Its arguments are validated before it is called. Whoever writes a rule whose redraw depends on the
     rejected token also writes `residual_after`.
     """
-
-    name: ClassVar[str]
-    unreadable_by: ClassVar[Mapping[Interpreter, str]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -62,16 +57,6 @@ class Rule(Parametrised):
     def residual_after(self, p: Array, q: Array, tokens: Array) -> Array:
         """Unnormalised distribution (..., V) redrawn from after `tokens` (...,) were rejected."""
         return self.verdict(p, q).residual
-
-    @property
-    def claims(self) -> tuple[Claim, ...]:
-        """What the rule promises, as objects of `fly_theory.claims`."""
-        return ()
-
-    @property
-    def unreadable(self) -> Mapping[Interpreter, str]:
-        """The interpreters that cannot read this rule at its present parameters, each with the reason."""
-        return self.unreadable_by
 
     # -- derived -----------------------------------------------------------------------------------------------------
 

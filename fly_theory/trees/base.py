@@ -6,11 +6,10 @@ Notation everywhere: target p and draft q, both rows (..., V) of a `DraftTree`; 
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, NamedTuple
 
+from fly_theory.any_rule import AnyRule
 from fly_theory.arrays import Array, array_namespace
-from fly_theory.claims import Claim
 from fly_theory.errors import InvalidInput
 from fly_theory.interpreters import Interpreter
-from fly_theory.parameters import Parametrised
 from fly_theory.rules.base import check_uniforms
 from fly_theory.trees.tree import DRAWINGS, DraftTree, Drawing, Siblings
 
@@ -33,16 +32,15 @@ class TreeLaw(NamedTuple):
     next_token: tuple[Array, ...]
 
 
-class TreeRule(Parametrised):
+class TreeRule(AnyRule):
     """Base of every tree-level rule: a frozen dataclass with pure methods over a `DraftTree`.
 
     No backend import, no random generator, no branch on array values: the methods run over any batch shape, on numpy,
     torch, jax (inside `jit` and `vmap`) and exact arrays. The topology of a tree is no array, and may be looped over.
     """
 
-    name: ClassVar[str]
     unreadable_by: ClassVar[Mapping[Interpreter, str]] = NO_SYMBOLIC_TREES
-    # The trees that the rule is made for, the usual ones first; others are refused.
+    # The trees that the rule is made for (and its claim to be lossless), the usual ones first; others are refused.
     drawings: ClassVar[tuple[Drawing, ...]] = DRAWINGS
 
     def law(self, tree: DraftTree) -> TreeLaw:
@@ -75,16 +73,6 @@ class TreeRule(Parametrised):
 
     def _decide(self, tree: DraftTree, uniforms: Array) -> Array:
         raise NotImplementedError
-
-    @property
-    def claims(self) -> tuple[Claim, ...]:
-        """What the rule promises, as objects of `fly_theory.claims`; `Lossless` is meant for `drawings`."""
-        return ()
-
-    @property
-    def unreadable(self) -> Mapping[Interpreter, str]:
-        """The interpreters that cannot read this rule at its present parameters, each with the reason."""
-        return self.unreadable_by
 
     def _check_drawing(self, tree: DraftTree) -> None:
         if tree.drawing not in self.drawings:
