@@ -41,7 +41,8 @@ def __getattr__(name: str) -> Any:
     try:
         value = getattr(import_module(_EXPORTS[name]), name)
     except ModuleNotFoundError as error:
-        msg = f"gpu.{name} needs the package {error.name!r}; install it with: pip install 'fly-theory[capture]'"
+        extra = "capture" if name == "capture" else "replay"
+        msg = f"gpu.{name} needs the package {error.name!r}; install it with: pip install 'fly-theory[{extra}]'"
         raise MissingExtra(msg) from error
     globals()[name] = value
     return value
