@@ -311,14 +311,19 @@ class Derivation:
     def _solve(
         self, text: str, claim: Term, over: Term, apart_from: Term | None
     ) -> tuple[Answer, Obligation, z3.ModelRef | None]:
-        """Ask z3, with names for terms and then without, from what is nearby and then from all that is known."""
+        """Ask, with names for terms and then without, from what is nearby and then from all that is known.
+
+        What z3 and cvc5 agree on is shown, and recorded.
+        """
         for names in [self.part.names, []] if self.part.names else [[]]:
             everything = self._build(text, claim, over, apart_from, names)
             for obligation in (everything.nearby(), everything):
                 answer, settled, model = obligation.solve()
                 if answer == "proved":
-                    self.obligations.append(settled)
-                    return answer, settled, model
+                    if settled.agreed():
+                        self.obligations.append(settled)
+                        return "proved", settled, None
+                    answer = "unknown"
         return answer, settled, model
 
     def _build(

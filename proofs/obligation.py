@@ -75,6 +75,10 @@ class Obligation:
         spoken = constants_in(self.conclusion).union(*(known.constants for known in kept))
         return replace(self, hypotheses=kept, legend={name: t for name, t in self.legend.items() if name in spoken})
 
+    def agreed(self) -> bool:
+        """Whether z3 and cvc5 both prove it, from its text."""
+        return self.check() == "proved" and self.recheck() == "proved"
+
     def check(self) -> Answer:
         """Ask z3 from the text, with another of its procedures than `solve`."""
         solver = z3.SolverFor("QF_NRA")
@@ -83,7 +87,7 @@ class Obligation:
         return _ANSWERS.get(str(solver.check()), "unknown")
 
     def recheck(self) -> Answer:
-        """Ask cvc5, from the same text."""
+        """Ask cvc5 from the text."""
         import cvc5
 
         solver = cvc5.Solver(cvc5.TermManager())

@@ -1,4 +1,4 @@
-"""Theorems by name. Reading this module, or a file of `proofs.theorems` for its statements, needs no solver."""
+"""Theorems by name. Reading this module, or a file of `proofs.book` for its statements, needs no solver."""
 
 import importlib
 import inspect
@@ -92,10 +92,10 @@ def false_statement(name: str, statement: str, latex: str, about: Subject, expla
 
 def theorems() -> tuple[str, ...]:
     """Names of all theorems and of all statements known to be false, in the order of the book."""
-    from proofs.theorems import CHAPTERS
+    from proofs.book import CHAPTERS
 
     for chapter in CHAPTERS:
-        importlib.import_module(f"proofs.theorems.{chapter}")
+        importlib.import_module(f"proofs.book.{chapter}")
     return tuple(_known)
 
 

@@ -13,12 +13,12 @@ import fly_theory as ft
 from fly_theory.arrays import array_namespace
 from fly_theory.claims import Lossless, ReducesTo
 from proofs import lemmas
+from proofs.book.sample_match import one_sample
+from proofs.book.sampled_laws import FUZZY
 from proofs.derivation import Derivation
 from proofs.statements import altered
 from proofs.symbolic import SymbolicArray
 from proofs.theorem import Subject, theorem
-from proofs.theorems.sample_match import one_sample
-from proofs.theorems.sampled_laws import FUZZY
 
 RULES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("lenience", {}),

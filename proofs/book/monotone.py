@@ -11,11 +11,11 @@ from typing import Any
 
 from fly_theory.claims import MonotoneIn
 from proofs import lemmas
+from proofs.book.sampled_laws import FUZZY
 from proofs.derivation import Derivation
 from proofs.lemmas import Reading
 from proofs.symbolic import SymbolicArray
 from proofs.theorem import Subject, theorem
-from proofs.theorems.sampled_laws import FUZZY
 
 RULES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("lenience", {}),

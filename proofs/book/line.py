@@ -15,11 +15,11 @@ import fly_theory as ft
 from fly_theory.claims import OnTheLine
 from fly_theory.rules import Rule, Verdict
 from proofs import lemmas
+from proofs.book.sampled_laws import FUZZY
 from proofs.derivation import Derivation
 from proofs.lemmas import Reading
 from proofs.symbolic import SymbolicArray
 from proofs.theorem import Subject, theorem
-from proofs.theorems.sampled_laws import FUZZY
 
 # The rules that claim to be on the line, each with the settings that its proof needs.
 ON_THE_LINE: tuple[tuple[str, dict[str, Any]], ...] = (

@@ -9,9 +9,9 @@ from typing import Any
 
 from fly_theory.claims import FixedPoint
 from proofs import lemmas
+from proofs.book.line import ON_THE_LINE
 from proofs.derivation import Derivation
 from proofs.theorem import Subject, theorem
-from proofs.theorems.line import ON_THE_LINE
 
 RULES: tuple[tuple[str, dict[str, Any]], ...] = (*ON_THE_LINE, ("lenience-substituted", {}), ("lenience-resample", {}))
 

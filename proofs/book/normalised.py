@@ -10,15 +10,15 @@ from collections.abc import Callable
 from typing import Any
 
 from proofs import lemmas
+from proofs.book.contrastive import MU, law_of_contrast
+from proofs.book.line import ON_THE_LINE
+from proofs.book.mentored import any_multipliers
+from proofs.book.sample_match import any_number_of_samples, thresholds
+from proofs.book.sampled_laws import FUZZY, TOKEN_CASCADES, token_cascade
+from proofs.book.truncated import truncated
 from proofs.derivation import Derivation
 from proofs.lemmas import Reading
 from proofs.theorem import theorem
-from proofs.theorems.contrastive import MU, law_of_contrast
-from proofs.theorems.line import ON_THE_LINE
-from proofs.theorems.mentored import any_multipliers
-from proofs.theorems.sample_match import any_number_of_samples, thresholds
-from proofs.theorems.sampled_laws import FUZZY, TOKEN_CASCADES, token_cascade
-from proofs.theorems.truncated import truncated
 
 
 def _holding_what_is_rejected(d: Derivation, name: str, **settings: Any) -> Reading:

@@ -9,9 +9,9 @@ Proof.  The accepted mass is part of the draft and part of what is emitted: m <=
 from fly_theory.arrays import array_namespace
 from fly_theory.claims import AcceptsMost, Ceiling
 from proofs import lemmas
+from proofs.book.line import any_rule
 from proofs.derivation import Derivation
 from proofs.theorem import Subject, theorem
-from proofs.theorems.line import any_rule
 
 
 @theorem(
