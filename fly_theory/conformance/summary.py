@@ -150,6 +150,7 @@ def _as_test(case: Case) -> str:
     told = f", told={written['q^']}" if "q^" in written else ""
     eos = f", eos={case.eos}" if case.eos is not None else ""
     return (
+        "import fly_theory as ft\n\n\n"
         "def test_verifier():\n"
         f"    report = ft.conformance(verifier, {written['q']}, target={written['p']}{told}, "
         f"length={case.draft_length}{eos})\n"
