@@ -38,7 +38,7 @@ layers: $(READY)
 	$(BIN)/lint-imports
 
 tests: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 2 --dist worksteal
 
 notebooks: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest --nbmake --nbmake-timeout=300 -p no:cacheprovider notebooks/*.ipynb

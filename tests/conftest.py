@@ -1,4 +1,4 @@
-"""Shared configuration: reproducible property tests, float64 in jax, no network."""
+"""Shared configuration: reproducible property tests, float64 in jax, one thread a worker, no network."""
 
 import os
 
@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, settings
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 os.environ.setdefault("MPLBACKEND", "agg")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # `ci` repeats the same examples every run; `hunt` draws new and more ones: HYPOTHESIS_PROFILE=hunt make test.
 settings.register_profile(
