@@ -10,10 +10,9 @@ from itertools import groupby
 from pathlib import Path
 
 from fly_theory.files import json_text, write_text
-from proofs.printing import latex, meaning
+from proofs.printing import Printer
 from proofs.prover import Proof
 from proofs.steps import Part, Step
-from proofs.symbolic.terms import Term
 
 __all__ = ["markdown", "write"]
 
@@ -54,17 +53,17 @@ def markdown(proof: Proof) -> str:
 def _written(part: Part, steps: list[Step]) -> Iterator[str]:
     if part.title:
         yield f"## {part.title}\n"
-    smaller: list[tuple[str, Term]] = []
-    for name, term in reversed(part.names):
-        yield f"$$\\mathrm{{{name.replace('_', ' ')}}} = {latex(part.world, term, smaller)}$$\n"
-        smaller.append((name, term))
+    for i, (name, term) in enumerate(reversed(part.names)):
+        smaller = part.names[len(part.names) - i :]
+        yield f"$$\\mathrm{{{name.replace('_', ' ')}}} = {Printer(part.world, smaller).latex(term)}$$\n"
+    printer = Printer(part.world, part.names)
     for i, step in enumerate(steps, start=1):
         yield f"{i}. {_ROLES[step.role]}: {step.text}{_files(step)}."
         if step.at_each_token is not None:
-            yield f"   At each token $${latex(part.world, step.at_each_token, part.names)}$$ hence"
+            yield f"   At each token $${printer.latex(step.at_each_token)}$$ hence"
         if not isinstance(step.says, int):
-            yield f"   $${latex(part.world, step.says, part.names)}$$"
-    yield from _symbols(part)
+            yield f"   $${printer.latex(step.says)}$$"
+    yield from _symbols(part, printer)
 
 
 def _files(step: Step) -> str:
@@ -73,13 +72,13 @@ def _files(step: Step) -> str:
     return f" ({', '.join(f'`{i:03}.smt2`' for i in step.obligations)})" if step.obligations else ""
 
 
-def _symbols(part: Part) -> Iterator[str]:
+def _symbols(part: Part, printer: Printer) -> Iterator[str]:
     """What the defined symbols of the obligations stand for."""
     if part.world.definitions:
         yield "\n| symbol | stands for |\n| --- | --- |"
     for name, definition in part.world.definitions.items():
         places = ", ".join(str(place).replace("?", "t") for place in definition.places)
-        yield f"| `{name}{f'[{places}]' if places else ''}` | ${meaning(part.world, definition, part.names)}$ |"
+        yield f"| `{name}{f'[{places}]' if places else ''}` | ${printer.meaning(definition)}$ |"
 
 
 def _sentence(text: str) -> str:

@@ -53,7 +53,9 @@ def test_the_write_up_states_every_step(proof_of, tmp_path):
     assert text.count("$$") % 2 == 0
 
 
-@pytest.mark.parametrize("name", ["fly-window", "cos-ceiling", "contrastive-law", "block-lossless", "truncated-lossless"])
+@pytest.mark.parametrize(
+    "name", ["fly-window", "cos-ceiling", "contrastive-law", "block-lossless", "truncated-lossless"]
+)
 def test_every_kind_of_proof_can_be_written_up(name, proof_of, tmp_path):
     folder = write(proof_of(name), tmp_path)
     assert (folder / "proof.md").read_text().count("{") == (folder / "proof.md").read_text().count("}")
