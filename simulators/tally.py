@@ -6,7 +6,9 @@ the device. So the counts of trials 0..N-1 are the same however the trials are b
 
 import functools
 import itertools
+import os
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import jax
@@ -27,8 +29,8 @@ _MOST_TRIALS = 2**32
 # Trials that run side by side, and numbers they hold at most together: what fits into a processor's cache is fastest.
 _SIDE_BY_SIDE = 2**13
 _NUMBERS_AT_ONCE = 2**22
-# Trials a device call, unless given: a fraction of a second.
-_BATCH = 2**20
+# Trials a device call, unless given: a fraction of a second. As many calls run at a time as there are processors.
+_BATCH = 2**18
 # Trials are looked at after this many, twice that, four times that, ..., whatever the batches are.
 _FIRST_LOOK = 1000
 
@@ -86,17 +88,25 @@ def tally(
     key = np.array([seed >> 32, seed & 0xFFFFFFFF], dtype=np.uint32)
     side_by_side = max(1, min(_SIDE_BY_SIDE, batch, _NUMBERS_AT_ONCE // experiment.numbers(inputs)))
     counts = {name: np.zeros(n, dtype=np.int64) for name, n in experiment.outcomes(inputs).items()}
-    done = 0
     with jax.enable_x64(True):
         inputs = jax.tree.map(jnp.asarray, inputs)
+
+    def count(start: int, stop: int) -> dict[str, Counts]:
+        with jax.enable_x64(True):
+            found = _count(experiment, side_by_side, inputs, key, start, stop)
+            return {name: np.asarray(more) for name, more in found.items()}
+
+    done, calls = 0, os.cpu_count() or 1
+    with ThreadPoolExecutor(calls) as pool:
         for look in looks(trials) if enough else [trials]:
             while done < look:
-                stop = min(done + batch, look)
-                for name, more in _count(experiment, side_by_side, inputs, key, done, stop).items():
-                    counts[name] += np.asarray(more)
-                done = stop
-                if progress:
-                    progress(done, trials)
+                starts = range(done, min(done + calls * batch, look), batch)
+                stops = [min(start + batch, look) for start in starts]
+                for done, found in zip(stops, pool.map(count, starts, stops), strict=True):
+                    for name, more in found.items():
+                        counts[name] += more
+                    if progress:
+                        progress(done, trials)
             if enough and enough(counts):
                 break
     return counts
