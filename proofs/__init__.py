@@ -9,6 +9,7 @@ README.md in this folder says why a proof about one generic token and a few sums
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from fly_theory.errors import MissingExtra
 from proofs.theorem import find, theorems
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ def prove(name: str, *, substitutes: Mapping[str, type] | None = None) -> "Proof
         When the solvers are not installed.
     """
     theorem = find(name)
-    from proofs.prover import prove_theorem
-
+    try:
+        from proofs.prover import prove_theorem
+    except ModuleNotFoundError as error:
+        msg = f"proofs need the package {error.name!r}; install it with: pip install 'fly-theory[prove]'"
+        raise MissingExtra(msg) from error
     return prove_theorem(theorem, substitutes or {})
