@@ -1,5 +1,6 @@
 """`fly-theory replay`."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -47,6 +48,8 @@ def replay(
 
       fly-theory replay trace lossless min-p:base=0.1 --temperature 0.7 --top-p 0.9 --json
     """
+    # Before torch is imported: waiting threads are to sleep, which costs least when the machine is busy.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     import gpu
 
     columns = (
