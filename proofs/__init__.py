@@ -9,7 +9,6 @@ README.md in this folder says why a proof about one generic token and a few sums
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from fly_theory.errors import MissingExtra
 from proofs.theorem import find, theorems
 
 if TYPE_CHECKING:
@@ -29,9 +28,6 @@ def prove(name: str, *, substitutes: Mapping[str, type] | None = None) -> "Proof
         When the solvers are not installed.
     """
     theorem = find(name)
-    try:
-        from proofs.prover import prove_theorem
-    except ModuleNotFoundError as error:
-        msg = f"proofs need the package {error.name!r}; install it with: pip install 'fly-theory[prove]'"
-        raise MissingExtra(msg) from error
+    from proofs.prover import prove_theorem
+
     return prove_theorem(theorem, substitutes or {})

@@ -88,7 +88,7 @@ def _standard_proof(d: Derivation, *, subject: Subject) -> None:
 def _prepare(d: Derivation, r: Reading) -> list[str]:
     """Know as many of the standard lemmas as hold, and return those that are wanted and do not."""
     if any(definition.kind == "largest" for definition in d.world.definitions.values()):
-        d.attempt(lambda: lemmas.largest_is_positive(d, r.p) and None)
+        d.attempt(lambda: lemmas.largest_is_positive(d, r.p))
     laws = lemmas.laws(r.rule, r.p, r.q)
     exactly = [partial(lemmas.residual_is_rejection, d, r, law) for law in (None, *laws)]
     failures = []

@@ -33,6 +33,9 @@ def prove(
         Path | None,
         typer.Option(help="Write SMT-LIB2 files that any solver can check, and a write-up, into this folder."),
     ] = None,
+    small: Annotated[
+        int, typer.Option(help="Also ask z3, without lemmas, about every vocabulary of 2 to this many tokens.")
+    ] = 0,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; as many as there are CPUs when absent.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -51,10 +54,10 @@ def prove(
       fly-theory prove my_rule.py:MyRule --claim lossless --claim ceiling:1/l
     """
     if claim:
-        rows = _tried(names or [], claim, certificates)
+        rows = _tried(names or [], claim, certificates, small)
         code = max((_EXIT_CODES[row["outcome"]] for row in rows), key=(0, 3, 1).index)
     else:
-        rows = _of_the_book(names, certificates, jobs or os.cpu_count() or 1)
+        rows = _of_the_book(names, certificates, small, jobs or os.cpu_count() or 1)
         code = 0 if all(row["outcome"] == row["expected"] for row in rows) else 1
     if as_json:
         print_json(rows)
@@ -63,7 +66,7 @@ def prove(
     raise typer.Exit(code)
 
 
-def _of_the_book(names: list[str] | None, certificates: Path | None, jobs: int) -> list[dict[str, Any]]:
+def _of_the_book(names: list[str] | None, certificates: Path | None, small: int, jobs: int) -> list[dict[str, Any]]:
     from rich.console import Console
     from rich.progress import Progress
 
@@ -74,13 +77,13 @@ def _of_the_book(names: list[str] | None, certificates: Path | None, jobs: int) 
     done: dict[str, dict[str, Any]] = {}
     with Progress(console=Console(file=sys.stderr), transient=True) as progress:
         task = progress.add_task("proving", total=len(wanted))
-        for row in outcomes(wanted, jobs=jobs, certificates=certificates):
+        for row in outcomes(wanted, jobs=jobs, certificates=certificates, small=small):
             done[row["name"]] = row
             progress.update(task, advance=1, description=f"proving ({row['name']} done)")
     return [done[name] for name in wanted]
 
 
-def _tried(specs: list[str], claims: list[str], certificates: Path | None) -> list[dict[str, Any]]:
+def _tried(specs: list[str], claims: list[str], certificates: Path | None, small: int) -> list[dict[str, Any]]:
     from proofs.attempt import attempt, claim_about
     from proofs.runner import reported
 
@@ -92,7 +95,8 @@ def _tried(specs: list[str], claims: list[str], certificates: Path | None) -> li
     for spec in specs:
         rule, settings = _subject(spec)
         for text, about in wanted:
-            rows.append(reported(attempt(rule, about, text=text, settings=settings), certificates))
+            proof = attempt(rule, about, text=text, settings=settings)
+            rows.append(reported(proof, certificates, small, substitute=rule))
     return rows
 
 
@@ -114,11 +118,16 @@ def _subject(spec: str) -> tuple[Any, dict[str, Any]]:
 
 def _show(rows: list[dict[str, Any]]) -> None:
     cells = [
-        (row["name"], row["statement"], row["outcome"], row["method"], str(row["obligations"]), f"{row['seconds']:.2f}")
+        (row["name"], row["statement"], row["outcome"], _method(row), str(row["obligations"]), f"{row['seconds']:.2f}")
         for row in rows
     ]
     notes = [note for row in rows for note in _notes(row)]
     display(table(_HEADINGS, cells, numeric=("obligations", "seconds")), *notes)
+
+
+def _method(row: dict[str, Any]) -> str:
+    sizes = [size for size, answer in row.get("small", {}).items() if answer == "proved"]
+    return f"{row['method']}; V = {', '.join(sizes)}" if sizes else str(row["method"])
 
 
 def _notes(row: dict[str, Any]) -> list[str]:

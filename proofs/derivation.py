@@ -184,7 +184,7 @@ class Derivation:
         answer, _, model = self._build("asked", claim, self.world.generic, None).solve(seconds=seconds)
         return answer, model
 
-    def attempt(self, step: Callable[[], None]) -> Unproved | None:
+    def attempt(self, step: Callable[[], Any]) -> Unproved | None:
         """Take a step, or undo it and return why it failed."""
         steps, obligations, knowledge = len(self.steps), len(self.obligations), self._knowledge.copy()
         names = self.part.names.copy()

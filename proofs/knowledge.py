@@ -8,7 +8,7 @@ import z3
 from fly_theory.errors import InvalidInput
 from proofs import axioms
 from proofs.obligation import Hypothesis, Obligation, constants_in
-from proofs.symbolic.terms import Term, at, is_token, subterms
+from proofs.symbolic.terms import Term, at, is_token, mentions, subterms
 from proofs.symbolic.world import World
 
 Fact = tuple[str, Term]
@@ -93,9 +93,7 @@ class Knowledge:
         values = [term for term in seen if z3.is_app_of(term, z3.Z3_OP_UNINTERPRETED) and not is_token(term)]
         equations = [term for term in seen if z3.is_eq(term) and is_token(term.arg(0))]
         hypotheses = [*self._hypotheses.values(), *axioms.congruences(values, equations)]
-        generic = self._world.generic
-        hidden = [(f"{name}[{_name(t)}]", at(term, [generic], [t])) for name, term in opaque for t in self._tokens]
-        hidden = list({term.get_id(): (name, term) for name, term in hidden}.values())
+        hidden = [instance for name, term in opaque for instance in self._instances(name, term)]
         plain = [(_name(term), term) for term in (*values, *equations)]
         _must_differ([*hidden, *((_name(term), term) for term in values)])
 
@@ -113,6 +111,13 @@ class Knowledge:
 
         flattened = tuple(Hypothesis(text, *flat(formula), text in axioms.DEFINITIONS) for text, formula in hypotheses)
         return Obligation(title, flattened, flat(conclusion)[0], dict([*hidden, *plain]))
+
+    def _instances(self, name: str, term: Term) -> list[tuple[str, Term]]:
+        """A named term at every token, or as it is when it does not depend on one."""
+        generic = self._world.generic
+        if not mentions(term, generic):
+            return [(name, term)]
+        return [(f"{name}[{_name(token)}]", at(term, [generic], [token])) for token in self._tokens]
 
 
 def _must_differ(named: Sequence[tuple[str, Term]]) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import z3
 
+from proofs import second_opinion
 from proofs.symbolic.terms import Term, subterms
 
 Answer = Literal["proved", "refuted", "unknown"]
@@ -57,13 +58,17 @@ class Obligation:
         return self._only({i for i, known in enumerate(self.hypotheses) if known.constants <= reach})
 
     def solve(self, *, seconds: float = _SECONDS) -> tuple[Answer, "Obligation", z3.ModelRef | None]:
-        """Ask z3: when proved, the same conclusion from those hypotheses only that were used; else also where it
-        fails."""
-        solver = z3.Solver()
+        """Ask z3: when proved, the same conclusion from those hypotheses only that were used; else also where it fails.
+
+        The answer depends on the text alone, not on what was asked before.
+        """
+        context = z3.Context()
+        *hypotheses, denied = z3.parse_smt2_string(self.smt2(), ctx=context)
+        solver = z3.Solver(ctx=context)
         solver.set("timeout", int(seconds * 1000))
-        for i, known in enumerate(self.hypotheses):
-            solver.assert_and_track(known.formula, f"hypothesis {i}")
-        solver.add(z3.Not(self.conclusion))
+        for i, formula in enumerate(hypotheses):
+            solver.assert_and_track(formula, z3.Bool(f"hypothesis {i}", context))
+        solver.add(denied)
         result = solver.check()
         if result == z3.unsat:
             used = {int(str(label).split()[-1].strip("|")) for label in solver.unsat_core()}
@@ -81,24 +86,14 @@ class Obligation:
 
     def check(self) -> Answer:
         """Ask z3 from the text, with another of its procedures than `solve`."""
-        solver = z3.SolverFor("QF_NRA")
+        solver = z3.SolverFor("QF_NRA", ctx=z3.Context())
         solver.set("timeout", _SECONDS * 1000)
         solver.from_string(self.smt2())
         return _ANSWERS.get(str(solver.check()), "unknown")
 
     def recheck(self) -> Answer:
         """Ask cvc5 from the text."""
-        import cvc5
-
-        solver = cvc5.Solver(cvc5.TermManager())
-        solver.setOption("tlimit-per", str(_SECONDS * 1000))
-        parser = cvc5.InputParser(solver)
-        parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, self.smt2(), self.title)
-        symbols = parser.getSymbolManager()
-        answer = ""
-        while not (command := parser.nextCommand()).isNull():
-            answer = command.invoke(solver, symbols).strip() or answer
-        return _ANSWERS.get(answer, "unknown")
+        return _ANSWERS.get(second_opinion.ask(self.smt2(), seconds=_SECONDS), "unknown")
 
 
 def constants_in(formula: Term) -> frozenset[str]:
@@ -108,7 +103,7 @@ def constants_in(formula: Term) -> frozenset[str]:
 
 def rational(model: z3.ModelRef, term: Term) -> Fraction:
     """The value of a term in a model, as a fraction (to ten digits where it is irrational)."""
-    found: Any = model.eval(term, model_completion=True)
+    found: Any = model.eval(term.translate(model.ctx), model_completion=True)
     if z3.is_algebraic_value(found):
         found = found.approx(10)
     return Fraction(found.as_fraction())

@@ -1,4 +1,4 @@
-"""Theorems by name. Reading this module, or a file of `proofs.book` for its statements, needs no solver."""
+"""Theorems by name: what they state, what they are about, and how they are shown."""
 
 import importlib
 import inspect
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from fly_theory.claims import Claim
-from fly_theory.errors import unknown_name
+from fly_theory.errors import MissingExtra, unknown_name
 from fly_theory.registry import rule_class
 
 if TYPE_CHECKING:
@@ -91,11 +91,21 @@ def false_statement(name: str, statement: str, latex: str, about: Subject, expla
 
 
 def theorems() -> tuple[str, ...]:
-    """Names of all theorems and of all statements known to be false, in the order of the book."""
+    """Names of all theorems and of all statements known to be false, in the order of the book.
+
+    Raises
+    ------
+    MissingExtra
+        When the solvers are not installed.
+    """
     from proofs.book import CHAPTERS
 
-    for chapter in CHAPTERS:
-        importlib.import_module(f"proofs.book.{chapter}")
+    try:
+        for chapter in CHAPTERS:
+            importlib.import_module(f"proofs.book.{chapter}")
+    except ModuleNotFoundError as error:
+        msg = f"proofs need the package {error.name!r}; install it with: pip install 'fly-theory[prove]'"
+        raise MissingExtra(msg) from error
     return tuple(_known)
 
 

@@ -32,6 +32,7 @@ def gated_ceiling_ratio(d: Derivation) -> None:
         l, xp = rule.l, array_namespace(p)
         d.lemma("the factor on the set undoes base max p", (1 / (rule.base * largest)) * (rule.base * largest) == 1)
         factor = xp.maximum(1 / l, 1 / (rule.base * largest))
+        d.name(factor=factor)
         d.lemma("the accepted mass obeys the ceiling", r.accepted <= factor * p)
         d.lemma("the factor is at least 1", factor >= 1)
         d.claim(rule, Ceiling, p, q)

@@ -77,6 +77,7 @@ def _highest(rule: object) -> Ceiling:
 def threshold_ratio(d: Derivation) -> None:
     r = thresholds(d)
     factor = _highest(r.rule).factor
+    d.name(factor=factor)
     d.lemma("the factor is at least 1", factor >= 1)
     d.lemma("a token keeps at most p q times the factor", r.accepted <= factor * r.p * r.q)
     d.claim(r.rule, _highest(r.rule), r.p, r.q)

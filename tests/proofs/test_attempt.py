@@ -85,6 +85,11 @@ def test_a_claim_that_fails_only_at_small_parameters_is_refuted_there():
     assert Fraction(proof.witness.rule.partition("l=")[2]) < Fraction(1, 7)
 
 
+def test_the_largest_probability_is_known_to_be_positive():
+    claim = Ceiling(lambda p, q: 2 / array_namespace(p).max(p, axis=-1) / scalar(Fraction(1, 2), p), "4 / max p")
+    assert attempt(ft.GatedCeiling(l=0.5, base=0.5), lambda rule: claim, text="4 / max p").outcome == "proved"
+
+
 @pytest.mark.parametrize(
     ("text", "outcome"), [("lossless", "proved"), ("ceiling:1", "proved"), ("on-the-line", "refuted")]
 )

@@ -5,7 +5,7 @@ import pytest
 import fly_theory as ft
 import proofs
 from fly_theory.claims import Claim, DivergenceBound
-from fly_theory.errors import UnknownName
+from fly_theory.errors import MissingExtra, UnknownName
 from fly_theory.interpreters import Interpreter
 from fly_theory.parameters import parameters
 from fly_theory.registry import rule_class
@@ -72,6 +72,17 @@ def _claims(subject, rule) -> list[Claim]:
 def test_an_unknown_theorem_is_named_with_its_neighbours():
     with pytest.raises(UnknownName, match="lenience-ceiling"):
         proofs.prove("lenience-celing")
+
+
+def test_without_solvers_the_extra_is_named(monkeypatch):
+    from proofs import theorem
+
+    def missing(name):
+        raise ModuleNotFoundError(name="z3")
+
+    monkeypatch.setattr(theorem.importlib, "import_module", missing)
+    with pytest.raises(MissingExtra, match=r"pip install 'fly-theory\[prove\]'"):
+        proofs.theorems()
 
 
 def test_chapters_state_what_they_prove_before_they_prove_it():
