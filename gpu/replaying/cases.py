@@ -105,7 +105,7 @@ def examine(trace: Trace, settings: ReplaySettings, rule: Rule, worst: Worst) ->
         block=worst.block,
         position=worst.position,
         prompt=prompts[block.prompt]["id"] if prompts else str(block.prompt),
-        tv=worst.tv,
+        tv=worst.value,
         acceptance=float(verdict.accepted.sum()),
         context=names.text(before[-_CONTEXT_TOKENS:]),
         drafted=mass(int(block.tokens[worst.position])),

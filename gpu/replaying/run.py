@@ -6,20 +6,20 @@ from typing import Any
 
 import torch
 
-from fly_theory.errors import FlyTheoryError, InvalidInput, NotReadable
+from fly_theory.errors import InvalidInput, NotReadable
 from fly_theory.interpreters import Interpreter
 from fly_theory.provenance import provenance
 from fly_theory.registry import rule as rule_from_spec
 from fly_theory.rules.base import Rule
 from gpu.replaying.files import check_folder, write
-from gpu.replaying.measures import measure, measure_draft
+from gpu.replaying.plan import Plan
 from gpu.replaying.result import Replay
 from gpu.replaying.settings import ReplaySettings, drawn_temperature
 from gpu.replaying.summary import summarise
-from gpu.replaying.tally import Tally
+from gpu.replaying.tallying import tally_blocks
 from gpu.trace import Trace, TraceBlock, open_trace
 
-__all__ = ["replay", "tally_blocks"]
+__all__ = ["replay"]
 
 
 def replay(
@@ -101,34 +101,11 @@ def replay(
     )
     if out is not None:
         check_folder(Path(out), overwrite=overwrite)
-    draft, tallies = tally_blocks(_announced(trace, progress), rules, settings)
-    result = summarise(trace, rules, settings, draft, tallies, _provenance(trace, settings))
+    plan = Plan(tuple(rules), settings)
+    result = summarise(trace, plan, tally_blocks(_announced(trace, progress), plan), _provenance(trace, settings))
     if out is not None:
         write(result, Path(out))
     return result
-
-
-@torch.inference_mode()
-def tally_blocks(
-    blocks: Iterable[TraceBlock], rules: Sequence[Rule], settings: ReplaySettings
-) -> tuple[Tally, list[Tally]]:
-    """Evaluate rules on blocks: the tally of the pair itself, and one a rule. Tallies of parts of a trace merge."""
-    draft, tallies = Tally(), [Tally() for _ in rules]
-    for block in blocks:
-        try:
-            p, q = settings.pair(block)
-            tokens = block.tokens.to(p.device)
-            draft.add(block.prompt, block.index, _values(measure_draft(p, q, tokens)))
-            for rule, tally in zip(rules, tallies, strict=True):
-                tally.add(block.prompt, block.index, _values(measure(rule, p, q, tokens)))
-        except FlyTheoryError as error:
-            msg = f"block {block.index}: {error}"
-            raise type(error)(msg) from error
-    return draft, tallies
-
-
-def _values(measures: dict[str, torch.Tensor]) -> dict[str, list[float]]:
-    return {name: values.tolist() for name, values in measures.items()}
 
 
 def _announced(trace: Trace, progress: Callable[[int, int], None] | None) -> Iterable[TraceBlock]:

@@ -1,16 +1,17 @@
 """From tallies to results: means, intervals, and what has to be said about them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fly_theory.rules.base import Rule
 from fly_theory.rules.lossless import Lossless
 from gpu.replaying.cases import examine
 from gpu.replaying.estimates import CONFIDENCE, Estimate, difference, estimate
 from gpu.replaying.measures import BASELINE, MATCHED, MEASURES
+from gpu.replaying.plan import Plan
 from gpu.replaying.result import Figures, Replay, RuleResult
 from gpu.replaying.settings import ReplaySettings
 from gpu.replaying.tally import TV_EDGES, Tally
+from gpu.replaying.tallying import Tallies
 from gpu.replaying.wording import elsewhere
 from gpu.trace import Trace
 
@@ -21,17 +22,18 @@ _DISTANCES = ("tv", "kl", "reverse_kl", "js", "max_ratio", "waste", "argmax_flip
 
 def summarise(
     trace: Trace,
-    rules: Sequence[Rule],
-    settings: ReplaySettings,
-    draft: Tally,
-    tallies: Sequence[Tally],
+    plan: Plan,
+    tallies: Tallies,
     provenance: Mapping[str, Any],
 ) -> Replay:
-    """The result of a replay from its tallies: of the pair itself, and one a rule."""
+    """The result of a replay from its tallies."""
+    settings, draft = plan.settings, tallies.draft
     mismatch = settings.mismatch(trace) or _impossible(draft)
-    lossless = next((tally for rule, tally in zip(rules, tallies, strict=True) if isinstance(rule, Lossless)), None)
+    lossless = next(
+        (tally for rule, tally in zip(plan.rules, tallies.rules, strict=True) if isinstance(rule, Lossless)), None
+    )
     results = []
-    for rule, tally in zip(rules, tallies, strict=True):
+    for rule, tally in zip(plan.rules, tallies.rules, strict=True):
         gain = None if lossless is None or mismatch else difference(tally, lossless, "accepted_per_call")
         figures = _efficiency(tally, mismatch=mismatch) | {"gain_over_lossless": gain} | _distances(tally)
         matched = baseline = None
@@ -45,7 +47,9 @@ def summarise(
                 matched=matched,
                 baseline=baseline,
                 tv_histogram=tuple(tally.tv_histogram),
-                worst=tuple(examine(trace, settings, rule, worst) for worst in tally.worst if worst.tv >= TV_EDGES[0]),
+                worst=tuple(
+                    examine(trace, settings, rule, worst) for worst in tally.worst["tv"] if worst.value >= TV_EDGES[0]
+                ),
                 notes=(*_infinities(figures), *(f"Against p_A: {note}" for note in _infinities(matched or {}))),
             )
         )

@@ -60,32 +60,35 @@ class Total:
 
 
 class Worst(NamedTuple):
-    """A position by how far the rule is from the target there; tuples sort worst first, among equals the earlier one.
+    """A position by the value of a measure there; tuples sort worst first, among equals the earlier one.
 
-    minus_tv : -TV(p, out)
+    minus_value : the value with its sign changed
     block, position : number of the block in the trace, and of the draft token in the block
     """
 
-    minus_tv: float
+    minus_value: float
     block: int
     position: int
 
     @property
-    def tv(self) -> float:
-        """TV(p, out) at the position."""
-        return -self.minus_tv
+    def value(self) -> float:
+        """The measure at the position."""
+        return -self.minus_value
 
 
 @dataclass
 class Tally:
     """Everything kept about one rule: totals by prompt and measure, the histogram of TV(p, out), the worst positions.
 
-    A prompt is the cluster within which positions are not independent.
+    A prompt is the cluster within which positions are not independent. The worst positions are kept by measure, for
+    the measures named in `ranked`.
     """
+
+    ranked: tuple[str, ...] = ("tv",)
 
     prompts: dict[int, dict[str, Total]] = field(default_factory=dict)
     tv_histogram: list[int] = field(default_factory=lambda: [0] * len(TV_EDGES))
-    worst: list[Worst] = field(default_factory=list)
+    worst: dict[str, list[Worst]] = field(default_factory=dict)
 
     def add(self, prompt: int, block: int, measures: Mapping[str, Sequence[float]]) -> None:
         """Count the measures of one block, each a sequence of values: one a position, or one for the block.
@@ -102,9 +105,10 @@ class Tally:
                     msg = f"{name} is NaN in block {block}"
                     raise InvalidInput(msg)
                 total.add(value)
-        for tv in measures["tv"]:
+        for tv in measures.get("tv", ()):
             self.tv_histogram[bisect_right(_INNER_EDGES, tv)] += 1
-        self._keep_worst(Worst(-tv, block, position) for position, tv in enumerate(measures["tv"]))
+        for name in self.ranked:
+            self._keep_worst(name, (Worst(-v, block, position) for position, v in enumerate(measures.get(name, ()))))
 
     def merge(self, other: "Tally") -> None:
         """Count everything that `other` counted."""
@@ -112,7 +116,8 @@ class Tally:
             for name, total in totals.items():
                 self._total(prompt, name).merge(total)
         self.tv_histogram = [a + b for a, b in zip(self.tv_histogram, other.tv_histogram, strict=True)]
-        self._keep_worst(other.worst)
+        for name, positions in other.worst.items():
+            self._keep_worst(name, positions)
 
     @property
     def measures(self) -> frozenset[str]:
@@ -122,5 +127,5 @@ class Tally:
     def _total(self, prompt: int, name: str) -> Total:
         return self.prompts.setdefault(prompt, {}).setdefault(name, Total())
 
-    def _keep_worst(self, positions: Iterable[Worst]) -> None:
-        self.worst = heapq.nsmallest(WORST_KEPT, [*self.worst, *positions])
+    def _keep_worst(self, name: str, positions: Iterable[Worst]) -> None:
+        self.worst[name] = heapq.nsmallest(WORST_KEPT, [*self.worst.get(name, ()), *positions])

@@ -20,9 +20,9 @@ from fly_theory.interpreters import Interpreter
 from fly_theory.rules.base import Rule, Verdict
 from gpu import TraceBlock
 from gpu.replaying.measures import measure
-from gpu.replaying.run import tally_blocks
+from gpu.replaying.plan import Plan
 from gpu.replaying.settings import ReplaySettings
-from gpu.replaying.tally import Tally
+from gpu.replaying.tallying import Tallies, tally_blocks
 from tests.gpu import replay_traces as traces
 
 DISTANCES = ("tv", "kl", "reverse_kl", "js", "max_ratio", "waste", "argmax_flip", "outside_support")
@@ -154,18 +154,14 @@ def test_sharding_does_not_show(tmp_path: Path) -> None:
 
 
 def test_tallies_of_parts_merge_to_that_of_the_whole_in_any_order(trace: gpu.Trace) -> None:
-    rules, settings = [ft.rule(spec) for spec in traces.SPECS], ReplaySettings(temperature=1.0)
-    whole = tally_blocks(trace, rules, settings)
-    parts = [tally_blocks([trace[i] for i in part], rules, settings) for part in ([4, 0, 9], range(10, 15))]
-    parts += [tally_blocks([trace[i]], rules, settings) for i in (8, 1, 2, 3, 5, 6, 7)]
+    plan = Plan(tuple(ft.rule(spec) for spec in traces.SPECS), ReplaySettings(temperature=1.0))
+    parts = [tally_blocks([trace[i] for i in part], plan) for part in ([4, 0, 9], range(10, 15))]
+    parts += [tally_blocks([trace[i]], plan) for i in (8, 1, 2, 3, 5, 6, 7)]
     random.Random(0).shuffle(parts)
-    draft, merged = Tally(), [Tally() for _ in rules]
-    for part_draft, part in parts:
-        draft.merge(part_draft)
-        for ours, theirs in zip(merged, part, strict=True):
-            ours.merge(theirs)
-    assert draft == whole[0]
-    assert merged == whole[1]
+    merged = Tallies.empty(plan)
+    for part in parts:
+        merged.merge(part)
+    assert merged == tally_blocks(trace, plan)
 
 
 def test_no_more_than_two_blocks_are_alive() -> None:
@@ -178,7 +174,7 @@ def test_no_more_than_two_blocks_are_alive() -> None:
             yield block
             del block
 
-    tally_blocks(watched(), [ft.rule("lossless")], ReplaySettings(temperature=1.0))
+    tally_blocks(watched(), Plan((ft.rule("lossless"),), ReplaySettings(temperature=1.0)))
     assert len(alive) == 8
 
 

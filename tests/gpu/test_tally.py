@@ -87,8 +87,9 @@ def test_the_worst_positions_are_the_largest_and_among_equals_the_first() -> Non
     tally = Tally()
     for number, tvs in enumerate([[0.5, 0.2], [0.9, 0.5], [0.5, 0.1]]):
         tally.merge(_block(0, number, tvs, 0.0))
-    assert [(worst.tv, worst.block, worst.position) for worst in tally.worst] == [(0.9, 1, 0), (0.5, 0, 0), (0.5, 1, 1)]
-    assert len(tally.worst) == WORST_KEPT
+    worst = tally.worst["tv"]
+    assert [(found.value, found.block, found.position) for found in worst] == [(0.9, 1, 0), (0.5, 0, 0), (0.5, 1, 1)]
+    assert len(worst) == WORST_KEPT
 
 
 def test_nan_is_refused_by_name() -> None:
