@@ -33,6 +33,7 @@ def html(replay: Replay) -> str:
     template = environment.from_string(files(__package__).joinpath("report.html.j2").read_text(encoding="utf-8"))
     return template.render(
         replay=replay,
+        style=Markup(files(__package__).joinpath("report.css").read_text(encoding="utf-8")),
         models=models(replay),
         setting=setting(replay),
         findings=list(findings(replay)),
