@@ -1,7 +1,9 @@
 """What replay measures of a rule on the rows of one block, and what each measure tells a reader."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import inf, log
+from typing import NamedTuple
 
 from fly_theory import divergence
 from fly_theory.arrays import Array, array_namespace, positive_part, take
@@ -10,7 +12,7 @@ from fly_theory.distributions import trusted_inputs
 from fly_theory.rules.accept_set import AllowedSetRule
 from fly_theory.rules.base import Rule
 
-__all__ = ["BASELINE", "MATCHED", "MEASURES", "Measure", "measure", "measure_draft"]
+__all__ = ["BASELINE", "MATCHED", "MEASURES", "Further", "Judged", "Measure", "measure", "measure_draft"]
 
 
 @dataclass(frozen=True)
@@ -89,12 +91,36 @@ MATCHED = "matched_"
 BASELINE = "baseline_"
 
 
-def measure(rule: Rule, p: Array, q: Array, tokens: Array) -> dict[str, Array]:
+class Judged(NamedTuple):
+    """What a rule does on the rows of one block.
+
+    p, q, accepted, out : (K, V)
+        Target, draft, the draft mass that survives, and the distribution of the emitted token.
+    tokens : (K,)
+        The draft tokens.
+    """
+
+    rule: Rule
+    p: Array
+    q: Array
+    accepted: Array
+    out: Array
+    tokens: Array
+
+
+# Further values of a rule beside its measures, by name: (K,) each, or (1,) for the whole block. A plan carries such
+# functions (`Plan.further`); each is called once a rule and block, in the same pass as the measures, and its values
+# land in the tally of the rule under their names. It is written like a rule: array operations only, no branch on
+# values, no random numbers, so that it can be compiled into the pass; a frozen dataclass carries constants.
+Further = Callable[[Judged], dict[str, Array]]
+
+
+def measure(rule: Rule, p: Array, q: Array, tokens: Array, further: Iterable[Further] = ()) -> dict[str, Array]:
     """Every measure of a rule on one block: target p (K, V), draft q (K, V), draft tokens (K,), rows known to be valid.
 
     Returns one array (K,) a measure, or (1,) where it belongs to the whole block. A rule with an allowed set A is also
     measured against the target truncated to A (names with the prefix `matched_`), beside the lossless verification of
-    that target (prefix `baseline_`).
+    that target (prefix `baseline_`). The values of `further` join them.
 
     Raises
     ------
@@ -111,6 +137,9 @@ def measure(rule: Rule, p: Array, q: Array, tokens: Array) -> dict[str, Array]:
             measures |= _prefixed(MATCHED, _distances(target, q, out, verdict.accepted))
             measures |= _prefixed(BASELINE, _efficiency(covered, q, tokens))
             measures[f"{BASELINE}tv"] = divergence.total_variation(p, target)
+        judged = Judged(rule, p, q, verdict.accepted, out, tokens)
+        for values in further:
+            measures |= values(judged)
     return measures
 
 

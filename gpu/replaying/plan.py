@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from fly_theory.rules.base import Rule
+from gpu.replaying.measures import Further
 from gpu.replaying.settings import ReplaySettings
 
 __all__ = ["Plan"]
@@ -10,7 +11,18 @@ __all__ = ["Plan"]
 
 @dataclass(frozen=True)
 class Plan:
-    """Token-level rules, and the law that logits become: everything a worker needs besides blocks; it pickles."""
+    """Everything a worker needs besides blocks; it pickles.
+
+    Attributes
+    ----------
+    rules
+        Token-level rules.
+    settings
+        The law that logits become.
+    further
+        What is computed of every rule beside its measures, in the same pass (see `gpu.replaying.measures.Further`).
+    """
 
     rules: tuple[Rule, ...]
     settings: ReplaySettings
+    further: tuple[Further, ...] = ()

@@ -43,7 +43,7 @@ def tally_blocks(blocks: Iterable[TraceBlock], plan: Plan) -> Tallies:
             tokens = block.tokens.to(p.device)
             tallies.draft.add(block.prompt, block.index, _values(measure_draft(p, q, tokens)))
             for rule, tally in zip(plan.rules, tallies.rules, strict=True):
-                tally.add(block.prompt, block.index, _values(measure(rule, p, q, tokens)))
+                tally.add(block.prompt, block.index, _values(measure(rule, p, q, tokens, plan.further)))
         except FlyTheoryError as error:
             msg = f"block {block.index}: {error}"
             raise type(error)(msg) from error

@@ -4,6 +4,7 @@ import math
 import random
 import weakref
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,7 +20,7 @@ from fly_theory.files import json_text
 from fly_theory.interpreters import Interpreter
 from fly_theory.rules.base import Rule, Verdict
 from gpu import TraceBlock
-from gpu.replaying.measures import measure
+from gpu.replaying.measures import Judged, measure
 from gpu.replaying.plan import Plan
 from gpu.replaying.settings import ReplaySettings
 from gpu.replaying.tallying import Tallies, tally_blocks
@@ -162,6 +163,33 @@ def test_tallies_of_parts_merge_to_that_of_the_whole_in_any_order(trace: gpu.Tra
     for part in parts:
         merged.merge(part)
     assert merged == tally_blocks(trace, plan)
+
+
+@dataclass(frozen=True)
+class MassOn:
+    """Output mass on some tokens, and the number of draft tokens among them."""
+
+    tokens: tuple[int, ...]
+
+    def __call__(self, judged: Judged) -> dict[str, torch.Tensor]:
+        drafted = sum((judged.tokens == token).to(judged.out.dtype) for token in self.tokens)
+        return {"mass": judged.out[:, list(self.tokens)].sum(-1), "drafted": drafted.sum()[None]}
+
+
+def test_further_values_are_counted_with_the_measures_of_every_rule(trace: gpu.Trace) -> None:
+    rules = (ft.rule("lossless"), ft.rule("cos:w=0.3"))
+    settings = ReplaySettings(temperature=1.0, dtype="float64")
+    tallies = tally_blocks(trace, Plan(rules, settings, further=(MassOn((2, 5)),)))
+    for rule, tally in zip(rules, tallies.rules, strict=True):
+        expected = drafted = 0.0
+        for block in trace:
+            for p, q in zip(traces.softmax(block.target_logits), traces.softmax(block.draft_logits), strict=False):
+                expected += rule.induced(p, q)[[2, 5]].sum()
+            drafted += sum(token in (2, 5) for token in block.tokens.tolist())
+        totals = tally.prompts.values()
+        assert float(sum(total["mass"].sum for total in totals)) == pytest.approx(expected, rel=1e-12)
+        assert sum(total["drafted"].sum for total in totals) == drafted > 0
+        assert "tv" in tally.measures
 
 
 def test_no_more_than_two_blocks_are_alive() -> None:
