@@ -60,6 +60,10 @@ class CaptureError(FlyTheoryError, RuntimeError):
     """Logits could not be captured; what was written so far is kept and capture resumes from it."""
 
 
+class WorkerLost(FlyTheoryError, RuntimeError):
+    """Processes that were given the same work were lost again and again; what was finished is kept."""
+
+
 class MissingExtra(FlyTheoryError, ImportError):
     """An optional dependency is not installed; the message says which extra brings it."""
 

@@ -35,6 +35,9 @@ def replay(
     ] = None,
     dtype: Annotated[Literal["float32", "float64"], typer.Option(help="Of all arithmetic.")] = "float32",
     device: Annotated[Device, typer.Option(help="auto is cuda where there is one.")] = "auto",
+    workers: Annotated[int, typer.Option(help="Processes that share the shards of the trace.")] = 1,
+    ray: Annotated[bool, typer.Option("--ray", help="Spread the shards over a Ray cluster instead.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Keep what a killed run finished in --out.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate verification rules on every captured row of a trace.
@@ -47,6 +50,8 @@ def replay(
       fly-theory replay trace lossless lenience:l=0.5 cos:w=0.5 --out results
 
       fly-theory replay trace lossless min-p:base=0.1 --temperature 0.7 --top-p 0.9 --json
+
+      fly-theory replay trace lossless lenience:l=0.5 --out results --workers 4 --resume
     """
     # Before torch is imported: waiting threads are to sleep, which costs least when the machine is busy.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -75,6 +80,9 @@ def replay(
             device=device,
             out=out,
             overwrite=force,
+            workers=workers,
+            ray=ray,
+            resume=resume,
             progress=lambda done, total: bar.update(
                 task,
                 completed=done,

@@ -7,6 +7,7 @@ from typing import Any
 from fly_theory.errors import InvalidInput
 from fly_theory.files import json_text, write_bytes
 from gpu.replaying.measures import BASELINE, MATCHED
+from gpu.replaying.partials import FOLDER as PARTIALS
 from gpu.replaying.report import html
 from gpu.replaying.result import Figures, Replay, RuleResult
 from gpu.replaying.tally import TV_EDGES
@@ -16,18 +17,26 @@ __all__ = ["JSON", "PARQUET", "REPORT", "check_folder", "write"]
 JSON, PARQUET, REPORT = "results.json", "results.parquet", "report.html"
 
 
-def check_folder(folder: Path, *, overwrite: bool) -> None:
+def check_folder(folder: Path, *, overwrite: bool, resume: bool) -> None:
     """Refuse a place where results cannot go, before any work is done.
 
     Raises
     ------
     InvalidInput
-        A file, or a folder that holds something already and is not to be written over.
+        A file, or a folder that holds something already and is neither to be written over nor the beginning of a replay
+        to be resumed.
     """
     if folder.exists() and not folder.is_dir():
         msg = f"out={str(folder)!r} is a file; give a folder"
         raise InvalidInput(msg)
-    if folder.is_dir() and not overwrite and any(folder.iterdir()):
+    begun = (folder / PARTIALS).is_dir()
+    if begun and not (overwrite or resume):
+        msg = (
+            f"out={str(folder)!r} holds the beginning of a replay; go on with it (--resume, resume=True), "
+            "or start over (--force, overwrite=True)"
+        )
+        raise InvalidInput(msg)
+    if folder.is_dir() and not (overwrite or begun) and any(folder.iterdir()):
         msg = f"out={str(folder)!r} is not empty; choose another folder, or write over it (--force, overwrite=True)"
         raise InvalidInput(msg)
 

@@ -1,6 +1,6 @@
 """Replay: verification rules evaluated on every row of a trace, in one pass and bounded memory."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,15 @@ from fly_theory.interpreters import Interpreter
 from fly_theory.provenance import provenance
 from fly_theory.registry import rule as rule_from_spec
 from fly_theory.rules.base import Rule
+from gpu.replaying.by_shard import tally_by_shard
+from gpu.replaying.executors import Executor, executor
 from gpu.replaying.files import check_folder, write
+from gpu.replaying.partials import Partials, identity
 from gpu.replaying.plan import Plan
 from gpu.replaying.result import Replay
 from gpu.replaying.settings import ReplaySettings, drawn_temperature
 from gpu.replaying.summary import summarise
-from gpu.replaying.tallying import tally_blocks
-from gpu.trace import Trace, TraceBlock, open_trace
+from gpu.trace import Trace, open_trace
 
 __all__ = ["replay"]
 
@@ -36,13 +38,16 @@ def replay(
     device: str = "auto",
     out: str | Path | None = None,
     overwrite: bool = False,
+    workers: int = 1,
+    ray: bool = False,
+    resume: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Replay:
     """Evaluate token-level rules on the captured rows of a trace.
 
-    The trace is read block by block and no more than one block of logits is held. Target p and draft q are made from
-    the logits once a block and shared by all rules, which are the same objects the closed form uses. The result depends
-    neither on how the blocks are spread over shards nor on their order.
+    The trace is read block by block and no more than one block of logits is held by a worker. Target p and draft q are
+    made from the logits once a block and shared by all rules, which are the same objects the closed form uses. The
+    result depends neither on how the blocks are spread over shards nor on who replays which shard in which order.
 
     Parameters
     ----------
@@ -62,8 +67,16 @@ def replay(
         Folder for results.json, results.parquet and report.html; nothing is written without it.
     overwrite
         Whether `out` may hold an earlier result, which is then replaced.
+    workers
+        How many processes share the shards of the trace; 1 is this process. They are spawned, so a script that asks
+        for several keeps its main part under `if __name__ == "__main__"`.
+    ray
+        Whether the shards are spread over a Ray cluster instead, one worker per GPU or core, whose machines all see the
+        trace under its path.
+    resume
+        Whether the finished shards that a killed run left in `out` are kept, if they are of this trace and plan.
     progress
-        Called with (blocks done, blocks in all) at the start and after every block.
+        Called with (blocks done, blocks in all) at the start and after every block, or every shard of another process.
 
     Returns
     -------
@@ -74,14 +87,16 @@ def replay(
     Raises
     ------
     InvalidInput
-        No rule, a rule given twice or of another level, a setting outside its domain, a device that is not there, or
-        a folder `out` that holds something already.
+        No rule, a rule given twice or of another level, a setting outside its domain, a device that is not there, a
+        folder `out` that holds something already, or the beginning of another replay to be resumed.
     UnknownName, ParameterError, NotReadable
         A SPEC that names no rule, a parameter outside its domain, or a rule that torch cannot read.
     TraceError
         A missing, truncated or altered trace.
     ZeroResidualError
         A rule that rejects in some row and has nothing to redraw from.
+    WorkerLost
+        A worker process died, and so did those that took up its shard.
     """
     rules = _resolve_rules(rules)
     if not isinstance(trace, Trace):
@@ -99,22 +114,19 @@ def replay(
         dtype=dtype,
         device=_resolve_device(device),
     )
+    if resume and out is None:
+        msg = "resume needs the folder that the killed run was given as out"
+        raise InvalidInput(msg)
     if out is not None:
-        check_folder(Path(out), overwrite=overwrite)
-    plan = Plan(tuple(rules), settings)
-    result = summarise(trace, plan, tally_blocks(_announced(trace, progress), plan), _provenance(trace, settings))
-    if out is not None:
+        check_folder(Path(out), overwrite=overwrite, resume=resume)
+    plan, by = Plan(tuple(rules), settings), executor(workers=workers, ray=ray)
+    known = _provenance(trace, settings, by)
+    partials = None if out is None else Partials(Path(out), identity(trace.sha256, plan, known), resume=resume)
+    result = summarise(trace, plan, tally_by_shard(trace, plan, by, partials=partials, progress=progress), known)
+    if out is not None and partials is not None:
         write(result, Path(out))
+        partials.remove()
     return result
-
-
-def _announced(trace: Trace, progress: Callable[[int, int], None] | None) -> Iterable[TraceBlock]:
-    for done, block in enumerate(trace):
-        if progress:
-            progress(done, len(trace))
-        yield block
-    if progress:
-        progress(len(trace), len(trace))
 
 
 def _resolve_rules(rules: Sequence[Rule | str]) -> list[Rule]:
@@ -143,7 +155,10 @@ def _resolve_device(device: str) -> str:
     return device
 
 
-def _provenance(trace: Trace, settings: ReplaySettings) -> dict[str, Any]:
+def _provenance(trace: Trace, settings: ReplaySettings, by: Executor) -> dict[str, Any]:
     device = torch.cuda.get_device_name() if settings.device == "cuda" else f"cpu, {torch.get_num_threads()} threads"
     known = provenance(("numpy", "torch", "safetensors"), seed=None, device=device)
-    return known | {"trace": {"path": trace.path, "sha256": trace.sha256, "source": trace.manifest["source"]}}
+    return known | {
+        "executor": str(by),
+        "trace": {"path": trace.path, "sha256": trace.sha256, "source": trace.manifest["source"]},
+    }

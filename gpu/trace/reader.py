@@ -57,8 +57,8 @@ class Trace:
         return self._starts[-1]
 
     def __iter__(self) -> Iterator[TraceBlock]:
-        for shard in range(len(self._shards)):
-            yield from self._read(shard, range(self._shards[shard]["blocks"]))
+        for number in range(len(self._shards)):
+            yield from self.shard(number)
 
     def __getitem__(self, index: int) -> TraceBlock:
         if not -len(self) <= index < len(self):
@@ -67,6 +67,15 @@ class Trace:
         index %= len(self)
         shard = bisect_right(self._starts, index) - 1
         return next(self._read(shard, [index - self._starts[shard]]))
+
+    def shard(self, number: int) -> Iterator[TraceBlock]:
+        """The blocks of one shard, in their order."""
+        return self._read(number, range(self._shards[number]["blocks"]))
+
+    @property
+    def shards(self) -> tuple[int, ...]:
+        """How many blocks each shard holds."""
+        return tuple(shard["blocks"] for shard in self._shards)
 
     @property
     def draft_length(self) -> int:

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import reprlib
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from fly_theory.errors import CaptureError, InvalidInput, ShapeError
 from fly_theory.files import PARTIAL, json_text, write_bytes
+from gpu.difference import first_difference
 from gpu.digest import sha256_of_bytes
 from gpu.trace.block import TraceBlock
 from gpu.trace.header import DTYPES, MANIFEST, SHARDS, TOKENIZER, TraceHeader, read_manifest, shard_file
@@ -111,7 +111,7 @@ class TraceWriter:
     def _take_up(self) -> None:
         manifest = read_manifest(self.folder)
         before = {key: value for key, value in manifest.items() if key not in ("shards", "complete")}
-        difference = _first_difference(before, self.header.as_json())
+        difference = first_difference(before, self.header.as_json())
         if difference:
             msg = (
                 f"{self.folder} holds a trace made with other settings: {difference}. "
@@ -285,18 +285,3 @@ def _stacked(blocks: list[TraceBlock]) -> dict[str, Tensor]:
         "prompt": torch.tensor([block.prompt for block in blocks]),
         "position": torch.tensor([block.position for block in blocks]),
     }
-
-
-def _first_difference(before: Any, now: Any, where: str = "") -> str | None:
-    if isinstance(before, dict) and isinstance(now, dict):
-        for key in [*before, *(key for key in now if key not in before)]:
-            there = f"{where}.{key}" if where else key
-            if key not in before or key not in now:
-                return f"{there} is {'only there' if key in before else 'only here'}"
-            if difference := _first_difference(before[key], now[key], there):
-                return difference
-        return None
-    if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
-        pairs = enumerate(zip(before, now, strict=True))
-        return next((d for i, (a, b) in pairs if (d := _first_difference(a, b, f"{where}[{i}]"))), None)
-    return None if before == now else f"{where} is {reprlib.repr(before)} there and {reprlib.repr(now)} now"
