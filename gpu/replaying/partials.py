@@ -116,13 +116,15 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _described(value: Any) -> Any:
-    """A part of a plan as plain values: rules by their SPEC, dataclasses by their fields."""
+    """A part of a plan as plain values: rules by their SPEC, dataclasses by type and fields, functions by name."""
     if hasattr(value, "spec"):
         return value.spec
     if is_dataclass(value):
-        return {f.name: _described(getattr(value, f.name)) for f in fields(value)}
+        return {"type": type(value).__qualname__} | {f.name: _described(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): _described(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_described(item) for item in value]
-    return value
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    return f"{value.__module__}.{value.__qualname__}" if hasattr(value, "__qualname__") else value
