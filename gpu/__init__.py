@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from gpu.replaying import replay as replay
     from gpu.trace import Trace as Trace
     from gpu.trace import TraceBlock as TraceBlock
+    from gpu.trace import TraceTree as TraceTree
+    from gpu.trace import TreeTrace as TreeTrace
     from gpu.trace import open_trace as open_trace
     from gpu.trace import reshard as reshard
     from gpu.trace import write_trace as write_trace
+    from gpu.trace import write_trees as write_trees
 
 # Public name -> the module that holds it. A module may not carry the name of something exported here: importing it
 # would replace the function by the module.
@@ -26,9 +29,12 @@ _EXPORTS = {
     "replay": "gpu.replaying",
     "Trace": "gpu.trace",
     "TraceBlock": "gpu.trace",
+    "TraceTree": "gpu.trace",
+    "TreeTrace": "gpu.trace",
     "open_trace": "gpu.trace",
     "reshard": "gpu.trace",
     "write_trace": "gpu.trace",
+    "write_trees": "gpu.trace",
 }
 
 __all__ = list(_EXPORTS)

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
+from fly_theory.errors import InvalidInput
 from gpu.settings import CaptureSettings, Device, Dtype
 
 _DEFAULT = CaptureSettings()
@@ -23,7 +24,23 @@ def capture(
         Path | None, typer.Option(help="Text file with a prompt a line, or JSONL; the shipped set when left out.")
     ] = None,
     blocks: Annotated[int, typer.Option(help="Blocks in all, spread evenly over the prompts.")] = _DEFAULT.blocks,
-    draft_length: Annotated[int, typer.Option(help="Draft tokens in a block, K.")] = _DEFAULT.draft_length,
+    draft_length: Annotated[
+        int | None, typer.Option(help="Draft tokens in a block, K.", show_default=str(_DEFAULT.draft_length))
+    ] = None,
+    tree: Annotated[
+        str | None,
+        typer.Option(
+            help="Draft trees instead: total=60,depth=5,top_k=8 are the draft's most probable paths, as EAGLE grows "
+            "them; 3,2,2 full trees with so many drawn children at each depth."
+        ),
+    ] = None,
+    drawing: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the children of full trees: with-replacement, without-replacement or deterministic.",
+            show_default="with-replacement",
+        ),
+    ] = None,
     temperature: Annotated[float, typer.Option(help="Of the draft tokens; 0 is greedy.")] = _DEFAULT.temperature,
     context_temperature: Annotated[
         float, typer.Option(help="Of the target's continuation that contexts are cut from; 0 is greedy.")
@@ -48,13 +65,19 @@ def capture(
 
       fly-theory capture --target smollm2-135m --draft layerskip:10,20 --chat --out trace
 
+      fly-theory capture --target smollm2-135m --draft layerskip:10,20 --tree total=60,depth=5,top_k=8 --out trees
+
       fly-theory capture --target ./Qwen2.5-7B --draft ./Qwen2.5-0.5B --prompts prompts.jsonl --blocks 1000 --out trace
     """
     # Before torch is imported: waiting threads are to sleep. Spinning, the default, takes five times as long on a busy
     # machine.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     import gpu
+    from gpu.tree_shapes import tree_shape
 
+    if tree is None and drawing is not None:
+        msg = f"--drawing {drawing} belongs to a --tree such as 3,2,2; blocks have one draft a position"
+        raise InvalidInput(msg)
     console = Console(file=sys.stderr)
     columns = (
         SpinnerColumn(),
@@ -72,6 +95,7 @@ def capture(
             prompts,
             out=out,
             draft_length=draft_length,
+            tree=None if tree is None else tree_shape(tree, drawing),
             blocks=blocks,
             temperature=temperature,
             context_temperature=context_temperature,
@@ -86,11 +110,13 @@ def capture(
             progress=lambda done, total: bar.update(task, description="capturing", completed=done, total=total),
         )
     trace = gpu.open_trace(folder)
+    shape = {"nodes": trace.nodes, "drawing": trace.drawing} if isinstance(trace, gpu.TreeTrace) else {}
     size = sum(shard["bytes"] for shard in trace.manifest["shards"])
     summary = {
         "trace": str(folder),
         "blocks": len(trace),
         "draft_length": trace.draft_length,
+        **shape,
         "vocabulary": trace.manifest["vocabulary"],
         "dtype": trace.manifest["dtype"],
         "bytes": size,
@@ -99,7 +125,9 @@ def capture(
     if as_json:
         typer.echo(json.dumps(summary))
     else:
+        drafted = f"{len(trace)} trees, N={trace.nodes}" if shape else f"{len(trace)} blocks, K={trace.draft_length}"
+        rules = "lossless min-p:base=0.1" if shape else "lossless lenience:l=0.5"
         typer.echo(
-            f"{folder}: {len(trace)} blocks, K={trace.draft_length}, V={trace.vocabulary}, "
-            f"{trace.manifest['dtype']}, {size / 1e6:.0f} MB\nnext: fly-theory replay {folder} lossless lenience:l=0.5"
+            f"{folder}: {drafted}, V={trace.vocabulary}, {trace.manifest['dtype']}, {size / 1e6:.0f} MB\n"
+            f"next: fly-theory replay {folder} {rules}"
         )

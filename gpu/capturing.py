@@ -15,7 +15,11 @@ from gpu.prompts import Prompt, read_prompts
 from gpu.settings import CaptureSettings, Device, Dtype
 from gpu.trace.block import TraceBlock
 from gpu.trace.header import DTYPES, TraceHeader
+from gpu.trace.tree import TraceTree, TreeHeader
+from gpu.trace.tree_writer import TreeWriter
 from gpu.trace.writer import TraceWriter
+from gpu.tree_drafting import check_rows, draft_trees
+from gpu.tree_shapes import TreeShape, tree_shape
 
 _VERSIONED = ("fly-theory", "numpy", "safetensors", "tokenizers", "torch", "transformers")
 _DEFAULT = CaptureSettings()
@@ -27,7 +31,8 @@ def capture(
     prompts: str | Path | Sequence[str] | None,
     *,
     out: str | Path,
-    draft_length: int = _DEFAULT.draft_length,
+    draft_length: int | None = None,
+    tree: TreeShape | str | None = None,
     blocks: int = _DEFAULT.blocks,
     temperature: float = _DEFAULT.temperature,
     context_temperature: float = _DEFAULT.context_temperature,
@@ -47,6 +52,9 @@ def capture(
     positions, and after each of these contexts the draft q proposes K tokens, drawn from its logits as stored. Stored
     are the draft's logits (K, V_draft) and the target's (K+1, V_target) along the drafted tokens.
 
+    With `tree`, each block is a draft tree instead: N tokens that share their beginnings, the draft's logits wherever a
+    node has children, and the target's at all N+1 nodes, from one pass in which a node sees its own path only.
+
     Broken off at any moment, the same call goes on where it stopped, and ends with the same bytes as an uninterrupted
     one. The trace depends on the arguments, the models and the versions that the manifest lists, and on nothing else
     but the rounding of the machine: logits repeat bit by bit on the same processor and number of threads.
@@ -62,6 +70,9 @@ def capture(
         shipped set.
     out
         The trace folder: new, empty, or the beginning of this same trace.
+    tree
+        The trees to draft, as `gpu.tree_shapes.tree_shape` reads them: "total=60,depth=5,top_k=8" for the most probable
+        paths of the draft as EAGLE-2 and EAGLE-3 grow them, "3,2,2" for full trees of sampled tokens.
     draft_length, blocks, temperature, context_temperature, continuation, chat, dtype, model_dtype, seed, \
 blocks_per_shard, batch_size, device
         As described in `gpu.settings.CaptureSettings`.
@@ -71,16 +82,25 @@ blocks_per_shard, batch_size, device
     Raises
     ------
     InvalidInput
-        An argument outside what is allowed, no prompt, a model that is not on this machine, different tokenizers, a
-        prompt longer than a model can read, or logits that are NaN, +inf, or too large for `dtype`.
+        An argument outside what is allowed, both `tree` and `draft_length`, no prompt, a model that is not on this
+        machine, different tokenizers, a prompt longer than a model can read, or logits that are NaN, +inf, or too large
+        for `dtype`.
     CaptureError
-        A model that cannot be loaded, a folder that holds something else, or a disk that fills; finished shards stay.
+        A model that cannot be loaded or does not attend along the paths of a tree, a folder that holds something else,
+        or a disk that fills; finished shards stay.
     TraceError
         A finished shard that was altered since.
     """
+    shape = tree_shape(tree) if isinstance(tree, str) else tree
+    if shape is not None and draft_length is not None:
+        msg = f"draft_length={draft_length} and a tree, which has a depth of its own; give one of them"
+        raise InvalidInput(msg)
+    if draft_length is None:
+        draft_length = _DEFAULT.draft_length if shape is None else shape.depth
     settings = CaptureSettings(
         draft_length=draft_length,
         blocks=blocks,
+        tree=shape,
         temperature=temperature,
         context_temperature=context_temperature,
         continuation=continuation,
@@ -95,11 +115,17 @@ blocks_per_shard, batch_size, device
     used = read_prompts(prompts)[:blocks]
     pair = load_pair(target, draft, dtype=DTYPES[model_dtype], device=torch.device(settings.device))
     prompt_ids = [_encode(pair, prompt, settings) for prompt in used]
-    with TraceWriter(out, _header(pair, used, prompt_ids, settings)) as writer:
+    if shape is not None and shape.siblings > pair.common:
+        msg = f"tree: {shape.siblings} siblings cannot all differ; both models know {pair.common} ids"
+        raise InvalidInput(msg)
+    writing = TraceWriter if shape is None else TreeWriter
+    with writing(out, _header(pair, used, prompt_ids, settings)) as writer:
         done = writer.blocks_done
         if progress:
             progress(done, blocks)
-        for batch in _batches(pair, prompt_ids, settings, skip=done):
+        for number, batch in enumerate(_batches(pair, prompt_ids, settings, skip=done)):
+            if shape is not None and not number:
+                check_rows(pair, batch[0])
             for block in batch:
                 writer.append(block)
             done += len(batch)
@@ -111,7 +137,7 @@ blocks_per_shard, batch_size, device
 
 def _batches(
     pair: Pair, prompts: Sequence[list[int]], settings: CaptureSettings, *, skip: int
-) -> Iterator[list[TraceBlock]]:
+) -> Iterator[list[TraceBlock] | list[TraceTree]]:
     """The blocks of a capture in order, without the first `skip`, in the batches they are computed in.
 
     Batches are the same whatever is skipped, so that every block is computed in the same company, hence to the same
@@ -140,15 +166,15 @@ def _batches(
         for start in range(0, len(places), settings.batch_size):
             batch = places[start : start + settings.batch_size]
             if skip < len(batch):
-                yield draft_blocks(
-                    pair,
-                    batch,
-                    draft_length=settings.draft_length,
-                    temperature=settings.temperature,
-                    seed=settings.seed,
-                    dtype=DTYPES[settings.dtype],
-                )[skip:]
+                yield _drafted(pair, batch, settings)[skip:]
             skip = max(skip - len(batch), 0)
+
+
+def _drafted(pair: Pair, places: Sequence[Place], settings: CaptureSettings) -> list[TraceBlock] | list[TraceTree]:
+    law = {"temperature": settings.temperature, "seed": settings.seed, "dtype": DTYPES[settings.dtype]}
+    if settings.tree is not None:
+        return draft_trees(pair, places, shape=settings.tree, **law)
+    return draft_blocks(pair, places, draft_length=settings.draft_length, **law)
 
 
 def _share(blocks: int, prompts: int) -> list[int]:
@@ -193,12 +219,17 @@ def _header(
 ) -> TraceHeader:
     backend = getattr(pair.tokenizer, "backend_tokenizer", None)
     of_the_trace = ("draft_length", "dtype", "blocks_per_shard")
+    law = "softmax(draft_logits / temperature) of the logits as stored"
     source: dict[str, Any] = {
         "models": pair.identity,
-        "settings": {name: value for name, value in asdict(settings).items() if name not in of_the_trace},
+        "settings": {
+            name: value for name, value in asdict(settings).items() if name not in of_the_trace and value is not None
+        },
         "masked_draft_ids": [pair.common, pair.draft.vocabulary] if pair.draft.vocabulary > pair.common else None,
         "contexts": "prompts with a beginning of the target's continuation, drawn at context_temperature (0: argmax)",
-        "drafts": "drawn from softmax(draft_logits / temperature) of the logits as stored (0: argmax, lowest id)",
+        "drafts": f"drawn from {law} (0: argmax, lowest id)"
+        if settings.tree is None or settings.tree.drawing != "deterministic"
+        else f"the most probable under {law}",
         "stop_ids": sorted(pair.target.stop_ids),
         "versions": {name: importlib.metadata.version(name) for name in _VERSIONED},
         "prompts": [
@@ -206,7 +237,7 @@ def _header(
             for prompt, ids in zip(prompts, prompt_ids, strict=True)
         ],
     }
-    return TraceHeader(
+    header = TraceHeader(
         draft_length=settings.draft_length,
         target_vocabulary=pair.target.vocabulary,
         draft_vocabulary=pair.draft.vocabulary,
@@ -215,6 +246,9 @@ def _header(
         tokenizer=None if backend is None else backend.to_str().encode(),
         source=source,
     )
+    if settings.tree is None:
+        return header
+    return TreeHeader(**vars(header), nodes=settings.tree.nodes, drawing=settings.tree.drawing)
 
 
 def _resolve(device: Device) -> Device:

@@ -75,6 +75,62 @@ class Model:
             **reading,
         ).logits
 
+    def whole_cache(self) -> DynamicCache:
+        """An empty key-value cache that keeps every key, also in layers with a sliding window."""
+        return DynamicCache()
+
+    def logits_where(
+        self,
+        ids: Tensor,
+        visible: Tensor,
+        positions: Tensor,
+        key_positions: Tensor,
+        *,
+        keep: int,
+        cache: DynamicCache | None = None,
+    ) -> Tensor:
+        """Logits (B, keep, V) after the last `keep` of the ids (B, T), each of which sees what it is told to.
+
+        `visible` (B, T, past + T) says whether an id sees each of those in the cache and of the ids; `positions` (B, T)
+        and `key_positions` (B, past + T) where they stand. A layer with a sliding window sees what is visible in it.
+
+        Raises
+        ------
+        InvalidInput
+            A model with layers that carry a state from id to id instead of attending.
+        """
+        network, kinds = self.network, self._kinds_of_layers()
+        masks = {"full_attention": visible}
+        if "sliding_attention" in kinds:
+            distance = positions[:, :, None] - key_positions[:, None, :]
+            masks["sliding_attention"] = visible & (distance < network.config.get_text_config().sliding_window)
+        additive = {
+            kind: torch.zeros(mask.shape, dtype=network.dtype)
+            .masked_fill(~mask, torch.finfo(network.dtype).min)[:, None]
+            .to(network.device)
+            for kind, mask in masks.items()
+        }
+        reading = {} if cache is None else {self._cache_argument: cache}
+        return network(
+            input_ids=ids.to(network.device),
+            attention_mask=additive if len(additive) > 1 else additive["full_attention"],
+            position_ids=positions.to(network.device),
+            use_cache=cache is not None,
+            logits_to_keep=keep,
+            **reading,
+        ).logits
+
+    def _kinds_of_layers(self) -> set[str]:
+        kinds = set(getattr(self.network.config.get_text_config(), "layer_types", None) or ())
+        others = kinds - {"full_attention", "sliding_attention"}
+        if others:
+            msg = (
+                f"{type(self.network).__name__} has layers of the kind {min(others)!r}, which cannot read the branches "
+                "of a tree side by side; draft trees need attention in every layer"
+            )
+            raise InvalidInput(msg)
+        return kinds
+
 
 @dataclass(frozen=True)
 class Pair:

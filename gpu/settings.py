@@ -6,6 +6,7 @@ from math import isfinite
 from typing import Any, Literal, get_args
 
 from fly_theory.errors import InvalidInput
+from gpu.tree_shapes import TreeShape
 
 Dtype = Literal["float16", "bfloat16", "float32"]
 Device = Literal["auto", "cpu", "cuda"]
@@ -18,11 +19,13 @@ class CaptureSettings:
     Attributes
     ----------
     draft_length
-        K, draft tokens in a block.
+        K, draft tokens in a block; of trees the depth.
     blocks
         How many blocks in all, spread evenly over the prompts.
+    tree
+        The draft trees that are captured as blocks; None for K draft tokens in a row.
     temperature
-        Of the draft tokens; 0 takes the draft's argmax.
+        Of the draft tokens, or the law that a tree's most probable paths are ranked by; 0 takes the draft's argmax.
     context_temperature
         Of the target's continuation of each prompt, from which the contexts are cut; 0 takes the target's argmax.
     continuation
@@ -45,6 +48,7 @@ class CaptureSettings:
 
     draft_length: int = 8
     blocks: int = 48
+    tree: TreeShape | None = None
     temperature: float = 1.0
     context_temperature: float = 1.0
     continuation: int = 64
@@ -61,6 +65,9 @@ class CaptureSettings:
             self._require(name, lambda n: isinstance(n, int) and n >= 1, "an integer of at least 1")
         for name in ("temperature", "context_temperature"):
             self._require(name, lambda t: isfinite(t) and t >= 0, "a number in [0, inf)")
+        if self.tree is not None and self.temperature == 0:
+            msg = "temperature=0.0 draws the same token for all siblings of a tree; allowed with tree: above 0"
+            raise InvalidInput(msg)
         self._require("seed", lambda n: isinstance(n, int) and 0 <= n < 2**64, "an integer in [0, 2^64)")
         for name, choices in (("dtype", Dtype), ("model_dtype", Dtype), ("device", Device)):
             allowed = get_args(choices)

@@ -103,6 +103,9 @@ def pair_of_trace(folder: Path, block: int, position: int, temperature: float) -
         For a block or position that the trace does not have, or a temperature below 0; also what the reader raises.
     """
     trace = _open(folder)
+    if "nodes" in trace.manifest:
+        msg = f"--trace {folder} holds draft trees; give a trace of blocks"
+        raise InvalidInput(msg)
     if not 0 <= block < len(trace):
         msg = f"--block {block}: {folder} has blocks 0..{len(trace) - 1}"
         raise InvalidInput(msg)

@@ -2,7 +2,8 @@
 
 from fly_theory.trees.amplification import Amplification, accept_set_law, amplify, text_law
 from fly_theory.trees.base import TreeLaw, TreeRule, Verdicts, Walk, expected_kept
-from fly_theory.trees.builders import Drafted, branching, chain, expand, merge, stack
+from fly_theory.trees.builders import Drafted, branching, chain, merge, stack
+from fly_theory.trees.expansion import Expansion, expand
 from fly_theory.trees.laws import PositionLaw, TreeLengths, expected_lengths, joint_law, position_law
 from fly_theory.trees.limits import optimal_acceptance, transport_acceptance
 from fly_theory.trees.position import AtPosition
@@ -16,6 +17,7 @@ __all__ = [
     "DraftTree",
     "Drafted",
     "Drawing",
+    "Expansion",
     "PositionLaw",
     "Siblings",
     "Siblingwise",

@@ -1,4 +1,4 @@
-"""Topologies and deterministic drafts: how engines grow their draft trees.
+"""Topologies and deterministic drafts.
 
 A topology is the parents of nodes 1..N; node 0 is the root, the text so far. A `Drafted` has tokens as well, and
 becomes a `DraftTree` once the target has judged it.
@@ -13,7 +13,7 @@ from fly_theory.arrays import Array, array_namespace
 from fly_theory.errors import InvalidInput
 from fly_theory.trees.tree import DraftTree, Parents
 
-__all__ = ["Drafted", "branching", "chain", "expand", "merge", "stack"]
+__all__ = ["Drafted", "Path", "branching", "chain", "merge", "positive", "stack"]
 
 Path = tuple[int, ...]
 
@@ -26,7 +26,7 @@ def chain(length: int) -> Parents:
     InvalidInput
         For length < 1.
     """
-    return branching([1] * _positive("length", length))
+    return branching([1] * positive("length", length))
 
 
 def branching(children: Sequence[int]) -> Parents:
@@ -37,7 +37,7 @@ def branching(children: Sequence[int]) -> Parents:
     InvalidInput
         For no level, or a level without children.
     """
-    levels = [_positive("children", count) for count in children]
+    levels = [positive("children", count) for count in children]
     if not levels:
         msg = "children is empty; a tree has at least one level"
         raise InvalidInput(msg)
@@ -67,46 +67,6 @@ class Drafted(NamedTuple):
         for token, parent in zip(self.tokens.tolist(), self.parents, strict=True):
             found.append((*found[parent], token))
         return found
-
-
-def expand(draft: Callable[[Path], Any], *, top_k: int, depth: int, total: int) -> Drafted:
-    """A tree of the most probable paths of a draft, as EAGLE-2 and EAGLE-3 grow it.
-
-    Level by level, the `top_k` nodes of the last level with the largest path probability get their `top_k` most
-    probable tokens as children; of all nodes made in `depth` levels the `total` with the largest path probability stay,
-    among equals those made first. Siblings stand by falling probability, ties by id.
-
-    Parameters
-    ----------
-    draft :
-        The draft's next-token law (V,) after a path of tokens, as anything numpy reads.
-
-    Raises
-    ------
-    InvalidInput
-        For top_k, depth or total below 1.
-
-    Examples
-    --------
-    >>> tree = expand(lambda path: [0.6, 0.3, 0.1], top_k=2, depth=2, total=4)
-    >>> tree.paths()
-    [(), (0,), (0, 0), (1,), (0, 1)]
-    >>> tree.parents
-    (0, 1, 0, 1)
-    """
-    for name, value in (("top_k", top_k), ("depth", depth), ("total", total)):
-        _positive(name, value)
-    made: list[tuple[Path, float]] = []
-    frontier: list[tuple[Path, float]] = [((), 1.0)]
-    for _ in range(depth):
-        level = []
-        for path, probability in frontier:
-            law = np.asarray(draft(path), dtype=np.float64)
-            for token in np.argsort(-law, kind="stable")[:top_k].tolist():
-                level.append(((*path, token), probability * float(law[token])))
-        made += level
-        frontier = _likeliest(level, top_k)
-    return _tree([path for path, _ in _likeliest(made, total)])
 
 
 def merge(branches: Sequence[Sequence[int]]) -> Drafted:
@@ -179,10 +139,6 @@ def _by_rank(tree: DraftTree) -> dict[Path, int]:
     return found
 
 
-def _likeliest(made: list[tuple[Path, float]], count: int) -> list[tuple[Path, float]]:
-    return sorted(made, key=lambda entry: -entry[1])[:count]
-
-
 def _tree(paths: list[Path]) -> Drafted:
     """The tree of these paths, in this order; all prefixes of a path come before it."""
     number: dict[Path, int] = {(): 0}
@@ -191,7 +147,8 @@ def _tree(paths: list[Path]) -> Drafted:
     return Drafted(np.array([path[-1] for path in paths]), tuple(number[path[:-1]] for path in paths))
 
 
-def _positive(name: str, value: Any) -> int:
+def positive(name: str, value: Any) -> int:
+    """`value`, refused unless it is an integer >= 1."""
     if not isinstance(value, int) or value < 1:
         msg = f"{name}={value!r} is not allowed; expected an integer >= 1"
         raise InvalidInput(msg)

@@ -12,12 +12,30 @@
         position         (B,)                 how many tokens of the context follow the prompt, int64
 
 K is the draft length. The two models may differ in width; logits beyond a model's own width count as -inf. A trace
-holds no dates, durations or paths of its own: it is a function of what was asked for.
+holds no dates, durations or paths of its own: it is a function of what was asked for. A trace of draft trees is
+described in `gpu.trace.tree`.
 """
 
 from gpu.trace.block import TraceBlock
 from gpu.trace.header import TraceHeader
-from gpu.trace.reader import Trace, open_trace
+from gpu.trace.opening import open_trace
+from gpu.trace.reader import Trace
+from gpu.trace.tree import TraceTree, TreeHeader
+from gpu.trace.tree_reader import TreeTrace
+from gpu.trace.tree_writer import TreeWriter, write_trees
 from gpu.trace.writer import TraceWriter, reshard, write_trace
 
-__all__ = ["Trace", "TraceBlock", "TraceHeader", "TraceWriter", "open_trace", "reshard", "write_trace"]
+__all__ = [
+    "Trace",
+    "TraceBlock",
+    "TraceHeader",
+    "TraceTree",
+    "TraceWriter",
+    "TreeHeader",
+    "TreeTrace",
+    "TreeWriter",
+    "open_trace",
+    "reshard",
+    "write_trace",
+    "write_trees",
+]

@@ -13,6 +13,7 @@ from gpu.digest import sha256_of_bytes
 from gpu.settings import Dtype
 
 SCHEMA = "fly-theory-trace/1"
+TREE_SCHEMA = "fly-theory-tree-trace/1"
 MANIFEST = "manifest.json"
 TOKENIZER = "tokenizer.json"
 SHARDS = "shards"
@@ -49,12 +50,15 @@ class TraceHeader:
 
     def __post_init__(self) -> None:
         for name in ("draft_length", "target_vocabulary", "draft_vocabulary", "blocks_per_shard"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                msg = f"{name}={value!r}; expected an integer of at least 1"
-                raise InvalidInput(msg)
+            self._require_positive(name)
         if self.dtype not in DTYPES:
             msg = f"dtype={self.dtype!r}; allowed are {', '.join(DTYPES)}"
+            raise InvalidInput(msg)
+
+    def _require_positive(self, name: str) -> None:
+        value = getattr(self, name)
+        if not isinstance(value, int) or value < 1:
+            msg = f"{name}={value!r}; expected an integer of at least 1"
             raise InvalidInput(msg)
 
     def as_json(self) -> dict[str, Any]:
@@ -99,8 +103,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         msg = f"{path} is not JSON: {error}"
         raise TraceError(msg) from error
     schema = manifest.get("schema") if isinstance(manifest, dict) else None
-    if schema != SCHEMA:
-        msg = f"{path} has the schema {schema!r}; this version reads {SCHEMA!r}"
+    if schema not in (SCHEMA, TREE_SCHEMA):
+        msg = f"{path} has the schema {schema!r}; this version reads {SCHEMA!r} and {TREE_SCHEMA!r}"
         raise TraceError(msg)
     missing = [
         key

@@ -18,18 +18,6 @@ from gpu.trace.block import TraceBlock
 from gpu.trace.header import MANIFEST, TOKENIZER, read_manifest
 
 
-def open_trace(path: str | Path) -> "Trace":
-    """Open a trace folder.
-
-    Raises
-    ------
-    TraceError
-        No trace there, an unfinished one, or a file that is missing or has the wrong size. What is *in* a shard is
-        held against its checksum when the shard is first read.
-    """
-    return Trace(path)
-
-
 class Trace:
     """The blocks of a trace folder, read from disk as they are asked for.
 
@@ -129,33 +117,40 @@ class Trace:
         try:
             with safe_open(path, framework="pt") as tensors:
                 self._check_shapes(tensors, shard)
-                offsets = tensors.get_tensor("context_offsets").tolist()
                 for i in wanted:
-                    yield TraceBlock(
-                        target_logits=self._widen(tensors.get_slice("target_logits")[i]),
-                        draft_logits=self._widen(tensors.get_slice("draft_logits")[i]),
-                        tokens=tensors.get_slice("tokens")[i],
-                        context=tensors.get_slice("context_ids")[offsets[i] : offsets[i + 1]],
-                        prompt=int(tensors.get_slice("prompt")[i]),
-                        position=int(tensors.get_slice("position")[i]),
-                        index=self._starts[number] + i,
-                    )
+                    yield self._record(tensors, i, self._starts[number] + i)
         except (OSError, SafetensorError) as error:
             msg = f"{path} cannot be read: {error}"
             raise TraceError(msg) from error
 
-    def _widen(self, logits: Tensor) -> Tensor:
-        return pad(logits, (0, self.vocabulary - logits.shape[-1]), value=-torch.inf)
+    def _record(self, tensors: Any, i: int, index: int) -> TraceBlock:
+        """Number i of an open shard, which is number `index` of the trace."""
+        begin, end = tensors.get_slice("context_offsets")[i : i + 2].tolist()
+        return TraceBlock(
+            target_logits=self._widen(tensors.get_slice("target_logits")[i]),
+            draft_logits=self._widen(tensors.get_slice("draft_logits")[i]),
+            tokens=tensors.get_slice("tokens")[i],
+            context=tensors.get_slice("context_ids")[begin:end],
+            prompt=int(tensors.get_slice("prompt")[i]),
+            position=int(tensors.get_slice("position")[i]),
+            index=index,
+        )
 
-    def _check_shapes(self, tensors: Any, shard: dict[str, Any]) -> None:
-        blocks, k, widths = shard["blocks"], self.draft_length, self.manifest["vocabulary"]
-        expected = {
+    def _shapes(self, blocks: int) -> dict[str, list[int]]:
+        """Shapes of the tensors of a shard with so many blocks."""
+        k, widths = self.draft_length, self.manifest["vocabulary"]
+        return {
             "target_logits": [blocks, k + 1, widths["target"]],
             "draft_logits": [blocks, k, widths["draft"]],
             "tokens": [blocks, k],
             "context_offsets": [blocks + 1],
         }
-        for name, shape in expected.items():
+
+    def _widen(self, logits: Tensor) -> Tensor:
+        return pad(logits, (0, self.vocabulary - logits.shape[-1]), value=-torch.inf)
+
+    def _check_shapes(self, tensors: Any, shard: dict[str, Any]) -> None:
+        for name, shape in self._shapes(shard["blocks"]).items():
             found = tensors.get_slice(name).get_shape()
             if found != shape:
                 msg = f"{self.path / shard['file']}: {name} has shape {found}, the manifest says {shape}"

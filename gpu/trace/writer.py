@@ -18,7 +18,9 @@ from gpu.difference import first_difference
 from gpu.digest import sha256_of_bytes
 from gpu.trace.block import TraceBlock
 from gpu.trace.header import DTYPES, MANIFEST, SHARDS, TOKENIZER, TraceHeader, read_manifest, shard_file
-from gpu.trace.reader import Trace, check_content, check_size, open_trace
+from gpu.trace.opening import open_trace
+from gpu.trace.reader import Trace, check_content, check_size
+from gpu.trace.tree_reader import TreeTrace
 
 
 class TraceWriter:
@@ -37,6 +39,9 @@ class TraceWriter:
     TraceError
         A finished shard of an earlier run is missing or altered.
     """
+
+    # What a block is called in errors.
+    _unit = "block"
 
     def __init__(self, folder: str | Path, header: TraceHeader) -> None:
         self.folder = Path(folder)
@@ -80,8 +85,8 @@ class TraceWriter:
         CaptureError
             The shard this block completes could not be written.
         """
-        name = f"block {self.blocks_done + len(self._pending)}"
-        self._pending.append(_stored(block, self.header, name))
+        name = f"{self._unit} {self.blocks_done + len(self._pending)}"
+        self._pending.append(self._stored(block, name))
         if len(self._pending) == self.header.blocks_per_shard:
             self._flush()
 
@@ -91,6 +96,14 @@ class TraceWriter:
             self._flush(complete=True)
         elif not self._complete:
             self._write_manifest(complete=True)
+
+    def _stored(self, block: TraceBlock, name: str) -> TraceBlock:
+        """A block as it is stored, or an error that says what is wrong with it under this name."""
+        return _stored(block, self.header, name)
+
+    def _as_tensors(self, blocks: list[TraceBlock]) -> dict[str, Tensor]:
+        """What a shard with these blocks holds."""
+        return _stacked(blocks)
 
     def _keep_others_out(self) -> None:
         try:
@@ -127,7 +140,7 @@ class TraceWriter:
 
     def _flush(self, *, complete: bool = False) -> None:
         file = shard_file(len(self._shards))
-        data = save(_stacked(self._pending))
+        data = save(self._as_tensors(self._pending))
         self._write(file, data)
         entry = {"file": file, "blocks": len(self._pending), "bytes": len(data), "sha256": sha256_of_bytes(data)}
         self._write_manifest(entry, complete=complete)
@@ -203,6 +216,9 @@ def write_trace(
 def reshard(source: str | Path, destination: str | Path, *, blocks_per_shard: int) -> Path:
     """Copy a trace into a new folder with another number of blocks in each shard; nothing else changes."""
     trace = open_trace(source)
+    if isinstance(trace, TreeTrace):
+        msg = f"{trace.path} holds draft trees; only traces of blocks can be cut into other shards"
+        raise InvalidInput(msg)
     return write_trace(
         destination,
         _at_own_width(trace),
@@ -241,14 +257,14 @@ def _stored(block: TraceBlock, header: TraceHeader, name: str) -> TraceBlock:
     if bool(((tokens < 0) | (tokens >= header.draft_vocabulary)).any()):
         msg = f"{name}: tokens {tokens.tolist()} are not all ids of the draft, 0 to {header.draft_vocabulary - 1}"
         raise InvalidInput(msg)
-    draft_logits = _as_stored(block.draft_logits, header.dtype, f"{name}: draft_logits")
+    draft_logits = as_stored(block.draft_logits, header.dtype, f"{name}: draft_logits")
     chosen = draft_logits.gather(-1, tokens[:, None])[:, 0]
     if bool((chosen == -torch.inf).any()):
         at = int((chosen == -torch.inf).nonzero()[0])
         msg = f"{name}: draft token {at} is {int(tokens[at])}, to which the draft gives no mass"
         raise InvalidInput(msg)
     return TraceBlock(
-        target_logits=_as_stored(block.target_logits, header.dtype, f"{name}: target_logits"),
+        target_logits=as_stored(block.target_logits, header.dtype, f"{name}: target_logits"),
         draft_logits=draft_logits,
         tokens=tokens,
         context=block.context.to(torch.int64),
@@ -257,7 +273,8 @@ def _stored(block: TraceBlock, header: TraceHeader, name: str) -> TraceBlock:
     )
 
 
-def _as_stored(logits: Tensor, dtype: str, name: str) -> Tensor:
+def as_stored(logits: Tensor, dtype: str, name: str) -> Tensor:
+    """Logits (rows, V) in the dtype they are stored in; refused when it cannot hold them, or a row has no mass."""
     stored = logits.to("cpu", DTYPES[dtype])
     bad = stored.isnan() | (stored == torch.inf)
     if bool(bad.any()):
@@ -275,11 +292,17 @@ def _as_stored(logits: Tensor, dtype: str, name: str) -> Tensor:
 
 
 def _stacked(blocks: list[TraceBlock]) -> dict[str, Tensor]:
-    lengths = torch.tensor([0, *(len(block.context) for block in blocks)])
     return {
         "target_logits": torch.stack([block.target_logits for block in blocks]),
         "draft_logits": torch.stack([block.draft_logits for block in blocks]),
         "tokens": torch.stack([block.tokens for block in blocks]),
+    } | places_as_tensors(blocks)
+
+
+def places_as_tensors(blocks: list[Any]) -> dict[str, Tensor]:
+    """Where blocks (or trees) stand: contexts end to end, prompts and positions."""
+    lengths = torch.tensor([0, *(len(block.context) for block in blocks)])
+    return {
         "context_ids": torch.cat([block.context for block in blocks]),
         "context_offsets": lengths.cumsum(0),
         "prompt": torch.tensor([block.prompt for block in blocks]),
