@@ -85,11 +85,15 @@ class Rule(AnyRule):
         with trusted_inputs():
             return self.induced_from(self.verdict(p, q), q)
 
-    def induced_from(self, verdict: Verdict, q: Array) -> Array:
-        """`induced`, given the verdict on (p, q): for who needs both."""
+    def induced_from(self, verdict: Verdict, q: Array, *, checked: bool = True) -> Array:
+        """`induced`, given the verdict on (p, q): for who needs both.
+
+        Unless `checked`, a row that rejects and has no residual does not raise: it holds the accepted mass alone.
+        """
         accepted, residual = verdict
         rejected = array_namespace(accepted).sum(q - accepted, axis=-1)
-        _check_residual(self, rejected, residual, q)
+        if checked:
+            _check_residual(self, rejected, residual, q)
         return accepted + rejected[..., None] * normalise(residual)
 
     def sample(self, p: Array, q: Array, tokens: Array, uniforms: Array) -> Array:

@@ -6,16 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from fly_theory import divergence
 from fly_theory.cli.pair_source import readable
 from fly_theory.rules.base import Rule
 from gpu.replaying.settings import ReplaySettings
-from gpu.replaying.tally import Worst
 from gpu.trace import Trace
 
 __all__ = ["Case", "TokenMass", "TokenNames", "examine", "pair_at"]
 
 _CONTEXT_TOKENS = 48
 _TOP = 5
+_GAINING = 2
+
+# An output that misses more than this of its mass is undefined.
+_SHORT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -41,19 +45,20 @@ class Case:
     prompt
         Id of the prompt, or its number where the trace names none.
     tv, acceptance
-        TV(p, out) and the acceptance probability there, as replayed.
+        TV(p, out) and the acceptance probability there. No TV where the rule has nothing to redraw from: its output
+        is then undefined, and the tokens show what it accepts in its place.
     context
         Text before the position: the last tokens of the block's context and its earlier draft tokens.
     drafted
         The draft token.
     tokens
-        The most probable tokens of p, of q and of out, by falling p.
+        The most probable tokens of p, of q and of out, and those that out gives most over p; by falling p.
     """
 
     block: int
     position: int
     prompt: str
-    tv: float
+    tv: float | None
     acceptance: float
     context: str
     drafted: TokenMass
@@ -83,31 +88,34 @@ class TokenNames:
 
 def pair_at(trace: Trace, settings: ReplaySettings, block: int, position: int) -> tuple[np.ndarray, np.ndarray]:
     """Target p and draft q (V,) at one position, in float64."""
-    p, q = replace(settings, dtype="float64", device="cpu").pair(trace[block])
-    return p[position].numpy(), q[position].numpy()
+    whole, row = trace[block], slice(position, position + 1)
+    alone = replace(whole, target_logits=whole.target_logits[row], draft_logits=whole.draft_logits[row])
+    p, q = replace(settings, dtype="float64", device="cpu").pair(alone)
+    return p[0].numpy(), q[0].numpy()
 
 
-def examine(trace: Trace, settings: ReplaySettings, rule: Rule, worst: Worst) -> Case:
-    """Read one of the worst positions again."""
-    p, q = pair_at(trace, settings, worst.block, worst.position)
+def examine(trace: Trace, settings: ReplaySettings, rule: Rule, number: int, position: int) -> Case:
+    """Look again at one position of the block of that number."""
+    p, q = pair_at(trace, settings, number, position)
     verdict = rule.verdict(p, q)
-    out = rule.induced_from(verdict, q)
-    names, block = TokenNames(trace), trace[worst.block]
+    out = rule.induced_from(verdict, q, checked=False)
+    names, block = TokenNames(trace), trace[number]
     prompts = trace.manifest["source"].get("prompts", [])
 
     def mass(token: int) -> TokenMass:
         shares = (float(law[token]) for law in (p, q, verdict.accepted, out))
         return TokenMass(int(token), names.text([token]), *shares)
 
-    top = {int(token) for law in (p, q, out) for token in np.argsort(-law, kind="stable")[:_TOP]}
-    before = [*block.context.tolist(), *block.tokens[: worst.position].tolist()]
+    ranked = ((p, _TOP), (q, _TOP), (out, _TOP), (out - p, _GAINING))
+    top = {int(token) for values, count in ranked for token in np.argsort(-values, kind="stable")[:count]}
+    before = [*block.context.tolist(), *block.tokens[:position].tolist()]
     return Case(
-        block=worst.block,
-        position=worst.position,
+        block=number,
+        position=position,
         prompt=prompts[block.prompt]["id"] if prompts else str(block.prompt),
-        tv=worst.value,
+        tv=float(divergence.total_variation(p, out)) if abs(out.sum() - 1) < _SHORT else None,
         acceptance=float(verdict.accepted.sum()),
         context=names.text(before[-_CONTEXT_TOKENS:]),
-        drafted=mass(int(block.tokens[worst.position])),
+        drafted=mass(int(block.tokens[position])),
         tokens=tuple(mass(token) for token in sorted(top, key=lambda token: (-p[token], token))),
     )

@@ -74,8 +74,10 @@ def difference(tally: Tally, reference: Tally, name: str) -> Estimate:
     return Estimate(mean, low, high, finite_mean=mean)
 
 
-def clustered_mean(clusters: Iterable[tuple[Fraction, int]]) -> tuple[float, float | None, float | None]:
+def clustered_mean(clusters: Iterable[tuple[Fraction, Fraction | int]]) -> tuple[float, float | None, float | None]:
     """Pooled mean of clusters given as (sum, count), with its interval; no interval for a single cluster.
+
+    Any other total may stand for the count: the mean is then the ratio of both totals.
 
     The variance is the cluster-robust one of a ratio, G/(G-1) sum_g (S_g - n_g mean)^2 / n^2 over the G clusters, and
     the quantile that of Student's t with G - 1 degrees of freedom (exact for normal clusters of equal size).
@@ -87,5 +89,5 @@ def clustered_mean(clusters: Iterable[tuple[Fraction, int]]) -> tuple[float, flo
         return float(mean), None, None
     freedom = len(clusters) - 1
     spread = math.fsum(float(total - count * mean) ** 2 for total, count in clusters)
-    half = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * math.sqrt((freedom + 1) / freedom * spread) / n
+    half = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * math.sqrt((freedom + 1) / freedom * spread) / float(n)
     return float(mean), float(mean) - half, float(mean) + half

@@ -12,7 +12,7 @@ from fly_theory.distributions import trusted_inputs
 from fly_theory.rules.accept_set import AllowedSetRule
 from fly_theory.rules.base import Rule
 
-__all__ = ["BASELINE", "MATCHED", "MEASURES", "Further", "Judged", "Measure", "measure", "measure_draft"]
+__all__ = ["BASELINE", "DISTANCES", "MATCHED", "MEASURES", "Further", "Judged", "Measure", "measure", "measure_draft"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,9 @@ MEASURES = {
     ),
 }
 
+# The measures of an output against a target.
+DISTANCES = ("tv", "kl", "reverse_kl", "js", "max_ratio", "waste", "argmax_flip", "outside_support")
+
 # Prefixes: the same measures against the matched truncated target p_A, and those of lossless verification of p_A.
 MATCHED = "matched_"
 BASELINE = "baseline_"
@@ -115,7 +118,9 @@ class Judged(NamedTuple):
 Further = Callable[[Judged], dict[str, Array]]
 
 
-def measure(rule: Rule, p: Array, q: Array, tokens: Array, further: Iterable[Further] = ()) -> dict[str, Array]:
+def measure(
+    rule: Rule, p: Array, q: Array, tokens: Array, further: Iterable[Further] = (), *, checked: bool = True
+) -> dict[str, Array]:
     """Every measure of a rule on one block: target p (K, V), draft q (K, V), draft tokens (K,), rows known to be valid.
 
     Returns one array (K,) a measure, or (1,) where it belongs to the whole block. A rule with an allowed set A is also
@@ -125,11 +130,12 @@ def measure(rule: Rule, p: Array, q: Array, tokens: Array, further: Iterable[Fur
     Raises
     ------
     ZeroResidualError
-        The rule rejects in some row and has nothing to redraw from.
+        The rule rejects in some row and has nothing to redraw from. Unless `checked`: then the measures of the output
+        (`DISTANCES`, also with the prefix `matched_`) mean nothing in that row.
     """
     with trusted_inputs():
         verdict = rule.verdict(p, q)
-        out = rule.induced_from(verdict, q)
+        out = rule.induced_from(verdict, q, checked=checked)
         measures = _efficiency(verdict.accepted, q, tokens) | _distances(p, q, out, verdict.accepted)
         if isinstance(rule, AllowedSetRule):
             target = rule.matched_target(p)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from fly_theory.rules.base import Rule
 from gpu.replaying.measures import Further
+from gpu.replaying.modes import Detectors, Level, Mode
 from gpu.replaying.settings import ReplaySettings
 
 __all__ = ["Plan"]
@@ -21,8 +22,15 @@ class Plan:
         The law that logits become.
     further
         What is computed of every rule beside its measures, in the same pass (see `gpu.replaying.measures.Further`).
+    detectors
+        The failure modes that are looked for, or None for the bare figures.
     """
 
     rules: tuple[Rule, ...]
     settings: ReplaySettings
     further: tuple[Further, ...] = ()
+    detectors: Detectors | None = None
+
+    def modes(self, level: Level) -> tuple[Mode, ...]:
+        """The failure modes of one level that are looked for."""
+        return () if self.detectors is None else self.detectors.at(level)

@@ -9,6 +9,8 @@ from fly_theory.registry import rule
 from fly_theory.rules.base import Rule
 from gpu.replaying.cases import Case
 from gpu.replaying.estimates import CONFIDENCE, Estimate
+from gpu.replaying.modes.consistency import Consistency
+from gpu.replaying.modes.found import ModeResult
 from gpu.replaying.settings import ReplaySettings
 from gpu.replaying.tally import TV_EDGES
 from gpu.trace import Trace
@@ -38,6 +40,8 @@ class RuleResult:
         Numbers of positions by TV(p, out): below the first of `TV_EDGES`, which is rounding, then between each two.
     worst
         The positions farthest from the target, worst first; none where nothing but rounding is found.
+    modes
+        The failure modes, those first that explain most of the divergence; none where they were not looked for.
     notes
         What a reader has to know about these figures.
     """
@@ -48,6 +52,7 @@ class RuleResult:
     baseline: Figures | None
     tv_histogram: tuple[int, ...]
     worst: tuple[Case, ...]
+    modes: tuple[ModeResult, ...]
     notes: tuple[str, ...]
 
     def __getitem__(self, name: str) -> Estimate | None:
@@ -67,6 +72,7 @@ class RuleResult:
             "baseline": None if self.baseline is None else _plain(self.baseline),
             "tv_histogram": {"edges": TV_EDGES, "counts": self.tv_histogram},
             "worst": [case.to_json() for case in self.worst],
+            "modes": [found.to_json() for found in self.modes],
             "notes": self.notes,
         }
 
@@ -85,6 +91,10 @@ class Replay:
         One result a rule.
     draft
         The figures of the draft q itself against the target: of accepting everything.
+    pair_modes
+        The failure modes of the pair and its trace, whatever the rule.
+    consistency
+        Whether the draft tokens look drawn from the q of this replay; None where modes were not looked for.
     notes
         What a reader has to know about all figures.
     provenance
@@ -97,6 +107,8 @@ class Replay:
     prompts: int
     rules: tuple[RuleResult, ...]
     draft: Figures
+    pair_modes: tuple[ModeResult, ...]
+    consistency: Consistency | None
     notes: tuple[str, ...]
     provenance: Mapping[str, Any]
 
@@ -126,6 +138,8 @@ class Replay:
             },
             "settings": asdict(self.settings) | {"confidence": CONFIDENCE},
             "draft": _plain(self.draft),
+            "pair_modes": [found.to_json() for found in self.pair_modes],
+            "consistency": None if self.consistency is None else self.consistency.to_json(),
             "rules": [result.to_json() for result in self.rules],
             "notes": self.notes,
             "provenance": self.provenance,

@@ -14,6 +14,7 @@ from fly_theory.rules.base import Rule
 from gpu.replaying.by_shard import tally_by_shard
 from gpu.replaying.executors import Executor, executor
 from gpu.replaying.files import check_folder, write
+from gpu.replaying.modes import Detectors
 from gpu.replaying.partials import Partials, identity
 from gpu.replaying.plan import Plan
 from gpu.replaying.result import Replay
@@ -36,6 +37,7 @@ def replay(
     eta: float | None = None,
     dtype: str = "float32",
     device: str = "auto",
+    modes: bool | Sequence[str] = True,
     out: str | Path | None = None,
     overwrite: bool = False,
     workers: int = 1,
@@ -63,6 +65,10 @@ def replay(
         float32 or float64, of all arithmetic. In float32, figures below 1e-6 are rounding.
     device
         cpu, cuda, or auto: cuda where there is one.
+    modes
+        The failure modes to look for, by the names in `gpu.replaying.modes.MODES`: all that the trace allows, those
+        named, or none (False). With `zero_residual` among them, a rule that has nothing to redraw from in some rows is
+        reported instead of refused, and those rows are left out of what depends on its output.
     out
         Folder for results.json, results.parquet and report.html; nothing is written without it.
     overwrite
@@ -90,11 +96,12 @@ def replay(
         No rule, a rule given twice or of another level, a setting outside its domain, a device that is not there, a
         folder `out` that holds something already, or the beginning of another replay to be resumed.
     UnknownName, ParameterError, NotReadable
-        A SPEC that names no rule, a parameter outside its domain, or a rule that torch cannot read.
+        A SPEC that names no rule, a name that is no mode, a parameter outside its domain, or a rule that torch cannot
+        read.
     TraceError
         A missing, truncated or altered trace.
     ZeroResidualError
-        A rule that rejects in some row and has nothing to redraw from.
+        A rule that rejects and has nothing to redraw from: in every row, or in any where that mode is not looked for.
     WorkerLost
         A worker process died, and so did those that took up its shard.
     """
@@ -119,7 +126,8 @@ def replay(
         raise InvalidInput(msg)
     if out is not None:
         check_folder(Path(out), overwrite=overwrite, resume=resume)
-    plan, by = Plan(tuple(rules), settings), executor(workers=workers, ray=ray)
+    detectors = Detectors.of(trace, None if modes is True else tuple(modes)) if modes else None
+    plan, by = Plan(tuple(rules), settings, detectors=detectors), executor(workers=workers, ray=ray)
     known = _provenance(trace, settings, by)
     partials = None if out is None else Partials(Path(out), identity(trace.sha256, plan, known), resume=resume)
     result = summarise(trace, plan, tally_by_shard(trace, plan, by, partials=partials, progress=progress), known)

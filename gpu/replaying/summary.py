@@ -1,12 +1,17 @@
 """From tallies to results: means, intervals, and what has to be said about them."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache, partial
 from typing import Any
 
+from fly_theory.errors import ZeroResidualError
+from fly_theory.registry import rule as rule_from_spec
+from fly_theory.rules.base import Rule
 from fly_theory.rules.lossless import Lossless
 from gpu.replaying.cases import examine
 from gpu.replaying.estimates import CONFIDENCE, Estimate, difference, estimate
-from gpu.replaying.measures import BASELINE, MATCHED, MEASURES
+from gpu.replaying.measures import BASELINE, DISTANCES, MATCHED, MEASURES
+from gpu.replaying.modes import ZERO_RESIDUAL, Consistency, Level, mode_results
 from gpu.replaying.plan import Plan
 from gpu.replaying.result import Figures, Replay, RuleResult
 from gpu.replaying.settings import ReplaySettings
@@ -17,7 +22,8 @@ from gpu.trace import Trace
 
 __all__ = ["summarise"]
 
-_DISTANCES = ("tv", "kl", "reverse_kl", "js", "max_ratio", "waste", "argmax_flip", "outside_support")
+# What the figures of the draft are figures of.
+_ACCEPTS_ALL = "cos:w=1"
 
 
 def summarise(
@@ -34,6 +40,8 @@ def summarise(
     )
     results = []
     for rule, tally in zip(plan.rules, tallies.rules, strict=True):
+        stuck = list(_stuck(rule, tally))
+        look = cache(partial(examine, trace, settings, rule))
         gain = None if lossless is None or mismatch else difference(tally, lossless, "accepted_per_call")
         figures = _efficiency(tally, mismatch=mismatch) | {"gain_over_lossless": gain} | _distances(tally)
         matched = baseline = None
@@ -48,9 +56,10 @@ def summarise(
                 baseline=baseline,
                 tv_histogram=tuple(tally.tv_histogram),
                 worst=tuple(
-                    examine(trace, settings, rule, worst) for worst in tally.worst["tv"] if worst.value >= TV_EDGES[0]
+                    look(worst.block, worst.position) for worst in tally.worst["tv"] if worst.value >= TV_EDGES[0]
                 ),
-                notes=(*_infinities(figures), *(f"Against p_A: {note}" for note in _infinities(matched or {}))),
+                modes=mode_results(tally, plan.modes(Level.RULE), look),
+                notes=(*stuck, *_infinities(figures), *(f"Against p_A: {note}" for note in _infinities(matched or {}))),
             )
         )
     return Replay(
@@ -60,6 +69,10 @@ def summarise(
         prompts=len(draft.prompts),
         rules=tuple(results),
         draft=_distances(draft),
+        pair_modes=mode_results(
+            draft, plan.modes(Level.PAIR), cache(partial(examine, trace, settings, rule_from_spec(_ACCEPTS_ALL)))
+        ),
+        consistency=None if plan.detectors is None else Consistency.of(draft),
         notes=tuple(_notes(trace, settings, draft, mismatch)),
         provenance=provenance,
     )
@@ -75,7 +88,27 @@ def _efficiency(tally: Tally, prefix: str = "", *, mismatch: str | None) -> dict
 
 
 def _distances(tally: Tally, prefix: str = "") -> dict[str, Estimate]:
-    return {name: estimate(tally, f"{prefix}{name}") for name in _DISTANCES if f"{prefix}{name}" in tally.measures}
+    return {name: estimate(tally, f"{prefix}{name}") for name in DISTANCES if f"{prefix}{name}" in tally.measures}
+
+
+def _stuck(rule: Rule, tally: Tally) -> Iterator[str]:
+    """What to say of the positions where the rule has nothing to redraw from.
+
+    Raises
+    ------
+    ZeroResidualError
+        There is no other position.
+    """
+    totals = [totals[ZERO_RESIDUAL.found] for totals in tally.prompts.values() if ZERO_RESIDUAL.found in totals]
+    found, positions = sum(int(total.sum) for total in totals), sum(total.finite for total in totals)
+    if found and found == positions:
+        msg = f"{rule.spec} rejects at every position, and its residual is zero at each: it has no output"
+        raise ZeroResidualError(msg)
+    if found:
+        yield (
+            f"At {found} of {positions} positions it rejects and its residual is zero, so that nothing can be emitted. "
+            "They are left out of every figure that depends on the output."
+        )
 
 
 def _impossible(draft: Tally) -> str | None:

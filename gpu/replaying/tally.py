@@ -90,8 +90,10 @@ class Tally:
     tv_histogram: list[int] = field(default_factory=lambda: [0] * len(TV_EDGES))
     worst: dict[str, list[Worst]] = field(default_factory=dict)
 
-    def add(self, prompt: int, block: int, measures: Mapping[str, Sequence[float]]) -> None:
+    def add(self, prompt: int, block: int, measures: Mapping[str, Sequence[float | None]]) -> None:
         """Count the measures of one block, each a sequence of values: one a position, or one for the block.
+
+        None stands where a measure is not defined, and is not counted.
 
         Raises
         ------
@@ -101,14 +103,18 @@ class Tally:
         for name, values in measures.items():
             total = self._total(prompt, name)
             for value in values:
+                if value is None:
+                    continue
                 if math.isnan(value):
                     msg = f"{name} is NaN in block {block}"
                     raise InvalidInput(msg)
                 total.add(value)
         for tv in measures.get("tv", ()):
-            self.tv_histogram[bisect_right(_INNER_EDGES, tv)] += 1
+            if tv is not None:
+                self.tv_histogram[bisect_right(_INNER_EDGES, tv)] += 1
         for name in self.ranked:
-            self._keep_worst(name, (Worst(-v, block, position) for position, v in enumerate(measures.get(name, ()))))
+            values = enumerate(measures.get(name, ()))
+            self._keep_worst(name, (Worst(-v, block, position) for position, v in values if v is not None))
 
     def merge(self, other: "Tally") -> None:
         """Count everything that `other` counted."""

@@ -7,6 +7,7 @@ import torch
 
 from fly_theory.errors import FlyTheoryError
 from gpu.replaying.measures import measure, measure_draft
+from gpu.replaying.modes import ZERO_RESIDUAL, Level, depends_on_output
 from gpu.replaying.plan import Plan
 from gpu.replaying.tally import Tally
 from gpu.trace import TraceBlock
@@ -24,7 +25,10 @@ class Tallies:
     @classmethod
     def empty(cls, plan: Plan) -> "Tallies":
         """Nothing counted yet."""
-        return cls(Tally(), tuple(Tally() for _ in plan.rules))
+        if plan.detectors is None:
+            return cls(Tally(), tuple(Tally() for _ in plan.rules))
+        of_pair, of_rule = plan.detectors.ranked(Level.PAIR), plan.detectors.ranked(Level.RULE)
+        return cls(Tally(of_pair), tuple(Tally(of_rule) for _ in plan.rules))
 
     def merge(self, other: "Tallies") -> None:
         """Count everything that `other`, of the same plan, counted."""
@@ -36,19 +40,33 @@ class Tallies:
 @torch.inference_mode()
 def tally_blocks(blocks: Iterable[TraceBlock], plan: Plan) -> Tallies:
     """Evaluate everything a plan asks for on blocks, read once and in the order they come."""
-    tallies = Tallies.empty(plan)
+    tallies, detectors = Tallies.empty(plan), plan.detectors
+    further = plan.further if detectors is None else (*plan.further, detectors)
+    checked = detectors is None or not detectors.report_stuck
     for block in blocks:
         try:
             p, q = plan.settings.pair(block)
             tokens = block.tokens.to(p.device)
-            tallies.draft.add(block.prompt, block.index, _values(measure_draft(p, q, tokens)))
+            of_pair = measure_draft(p, q, tokens)
+            if detectors is not None:
+                of_pair |= detectors.of_pair(p, q, tokens, block.target_logits[: len(tokens)].to(p.device))
+            tallies.draft.add(block.prompt, block.index, _values(of_pair))
             for rule, tally in zip(plan.rules, tallies.rules, strict=True):
-                tally.add(block.prompt, block.index, _values(measure(rule, p, q, tokens, plan.further)))
+                tally.add(block.prompt, block.index, _values(measure(rule, p, q, tokens, further, checked=checked)))
         except FlyTheoryError as error:
             msg = f"block {block.index}: {error}"
             raise type(error)(msg) from error
     return tallies
 
 
-def _values(measures: dict[str, torch.Tensor]) -> dict[str, list[float]]:
-    return {name: values.tolist() for name, values in measures.items()}
+def _values(measures: dict[str, torch.Tensor]) -> dict[str, list[float | None]]:
+    """As lists, with None where the output is undefined because the rule is stuck."""
+    values: dict[str, list[float | None]] = {name: found.tolist() for name, found in measures.items()}
+    stuck = values.get(ZERO_RESIDUAL.found, ())
+    if any(stuck):
+        for name in values:
+            if depends_on_output(name):
+                values[name] = [
+                    None if no_output else value for no_output, value in zip(stuck, values[name], strict=True)
+                ]
+    return values

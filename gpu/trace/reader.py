@@ -90,6 +90,21 @@ class Trace:
         """
         return self._tokenizer.decode([int(i) for i in ids], skip_special_tokens=False)
 
+    def token_texts(self) -> list[str | None]:
+        """The text of every id by itself, V of them: empty for a special token, None for an id without a token.
+
+        Raises
+        ------
+        TraceError
+            As `decode`.
+        """
+        tokenizer = self._tokenizer
+        known = [i for i in range(self.vocabulary) if tokenizer.id_to_token(i) is not None]
+        texts: list[str | None] = [None] * self.vocabulary
+        for i, text in zip(known, tokenizer.decode_batch([[i] for i in known]), strict=True):
+            texts[i] = text
+        return texts
+
     @cached_property
     def _tokenizer(self) -> Any:
         from tokenizers import Tokenizer

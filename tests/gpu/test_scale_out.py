@@ -171,7 +171,7 @@ class Hollow(Rule):
 
 def test_an_error_in_a_worker_is_that_of_this_process(one_shard: Path) -> None:
     with pytest.raises(ZeroResidualError, match="block 0: hollow rejects"):
-        gpu.replay(one_shard, [Hollow()], workers=2)
+        gpu.replay(one_shard, [Hollow()], workers=2, modes=False)
 
 
 def test_a_rule_that_cannot_travel_is_refused(one_shard: Path, tmp_path: Path) -> None:

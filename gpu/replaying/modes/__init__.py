@@ -1,0 +1,20 @@
+"""Failure modes: named detectors of what goes wrong, each with a rate and the share of the divergence it explains."""
+
+from gpu.replaying.modes.consistency import Consistency
+from gpu.replaying.modes.detectors import MODES, Detectors, depends_on_output
+from gpu.replaying.modes.found import ModeResult, commonest, mode_results
+from gpu.replaying.modes.mode import Level, Mode
+from gpu.replaying.modes.residuals import ZERO_RESIDUAL
+
+__all__ = [
+    "MODES",
+    "ZERO_RESIDUAL",
+    "Consistency",
+    "Detectors",
+    "Level",
+    "Mode",
+    "ModeResult",
+    "commonest",
+    "depends_on_output",
+    "mode_results",
+]
