@@ -16,7 +16,7 @@ from gpu.settings import Device
 
 def replay(
     trace: Annotated[Path, typer.Argument(metavar="TRACE", help="Trace folder, as `capture` writes it.")],
-    specs: Annotated[list[str], typer.Argument(metavar="RULE...", help="SPECs of token-level rules.")],
+    specs: Annotated[list[str], typer.Argument(metavar="RULE...", help="SPECs of token-level and block rules.")],
     out: Annotated[
         Path | None, typer.Option(help="Folder for report.html, results.json and results.parquet; new or empty.")
     ] = None,

@@ -1,5 +1,6 @@
 """FLy as its paper writes it, and the deferred window that all its variants share."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import ClassVar, NamedTuple
@@ -63,6 +64,40 @@ class FlyTrace(NamedTuple):
         return self.kept & ~self.match
 
 
+class Endings(NamedTuple):
+    """What becomes of a mismatch at each drafted token: probabilities (..., K), each of getting there and ending so.
+
+    met
+        The round reaches the token with no window pending, and it is a mismatch: the sum of the next four.
+    forgiven
+        The mismatch is deferred and the window after it clear.
+    gate, boundary, window
+        The round ends here, by this `Cause`.
+    boundary_only
+        The part of `boundary` with no other mismatch in the rest of the block: lost to nothing but its length.
+    whole : (...,)
+        No mismatch ends the round.
+    """
+
+    met: Array
+    forgiven: Array
+    gate: Array
+    boundary: Array
+    window: Array
+    boundary_only: Array
+    whole: Array
+
+    @property
+    def rejected(self) -> Array:
+        """The round ends at this token (..., K)."""
+        return self.gate + self.boundary + self.window
+
+    @property
+    def length_law(self) -> Array:
+        """Probability (..., K+1) that exactly n = 0..K drafts are kept."""
+        return array_namespace(self.whole).concat([self.rejected, self.whole[..., None]], axis=-1)
+
+
 class DeferredWindow(BlockRule):
     """The decision that FLy and its variants share: a mismatch is forgiven when the drafts after it all match.
 
@@ -77,14 +112,34 @@ class DeferredWindow(BlockRule):
         """Whether the target's token is its argmax, so that matches are certain."""
         return True
 
+    @property
+    def target_temperature(self) -> Number:
+        """Temperature that the target rows of a block are to have: 1 for a greedy target, whose gate reads those."""
+        return 1
+
     def match_probability(self, block: Block) -> Array:
         """Probability (..., K) that a draft agrees with the target: whether it is the argmax, ties to the lowest id."""
         xp = array_namespace(block.target)
         return xp.astype(xp.argmax(block.judging, axis=-1) == block.tokens, block.target.dtype)
 
-    def gate_open(self, block: Block) -> Array:
-        """Where the gate is open (..., K)."""
+    @property
+    def threshold(self) -> Number:
+        """The entropy from which the gate is open."""
+        return self.theta
+
+    @property
+    def statistic(self) -> Callable[[Array], Array]:
+        """The entropy (...,) that the gate reads, as a function of target rows p (..., V) at temperature 1."""
         raise NotImplementedError
+
+    def gate_entropy(self, block: Block) -> Array:
+        """The entropy (..., K) that the gate reads at each draft."""
+        return self.statistic(block.judging)
+
+    def gate_open(self, block: Block, *, entropy: Array | None = None) -> Array:
+        """Where the gate is open (..., K), given what it reads there when that is already known."""
+        entropy = self.gate_entropy(block) if entropy is None else entropy
+        return entropy >= scalar(self.threshold, entropy)
 
     @property
     def window_length(self) -> int:
@@ -99,21 +154,30 @@ class DeferredWindow(BlockRule):
         return one_hot(array_namespace(block.target).argmax(block.target, axis=-1), block.target)
 
     def length_law(self, block: Block) -> Array:
-        """The decision as a renewal process: arrive[j] is the probability of reaching j with no window pending."""
-        match, gate = self.match_probability(block), self.gate_open(block)
+        return self.endings(block).length_law
+
+    def endings(self, block: Block, *, entropy: Array | None = None) -> Endings:
+        """The decision as a renewal process: arrive[j] is the probability of reaching j with no window pending.
+
+        `entropy` (..., K) is what the gate reads, when that is already known.
+        """
+        match, gate = self.match_probability(block), self.gate_open(block, entropy=entropy)
         xp, draft_length, window = array_namespace(match), block.draft_length, self.window_length
         nothing = xp.zeros_like(match[..., 0])
         arrive = [nothing + 1] + [nothing] * draft_length
-        law = []
+        endings = []
         for j in range(draft_length):
-            missed, resume = 1 - match[..., j], j + 1 + window
-            forgiven = nothing
-            if j < self.judgeable(draft_length):
-                forgiven = xp.where(gate[..., j], missed * xp.prod(match[..., j + 1 : resume], axis=-1), nothing)
-                arrive[resume] = arrive[resume] + arrive[j] * forgiven
+            met, resume = arrive[j] * (1 - match[..., j]), j + 1 + window
+            judged = xp.where(gate[..., j], met, nothing)
+            clear = judged * xp.prod(match[..., j + 1 : resume], axis=-1)
             arrive[j + 1] = arrive[j + 1] + arrive[j] * match[..., j]
-            law.append(arrive[j] * (missed - forgiven))
-        return xp.stack([*law, arrive[-1]], axis=-1)
+            if j < self.judgeable(draft_length):
+                arrive[resume] = arrive[resume] + clear
+                endings.append((met, clear, met - judged, nothing, judged - clear, nothing))
+            else:
+                endings.append((met, nothing, met - judged, judged, nothing, clear))
+        by_token = [xp.stack(list(each), axis=-1) for each in zip(*endings, strict=True)]
+        return Endings(*[*by_token, arrive[-1]])
 
     def trace(self, block: Block, *, uniforms: Array | None = None) -> FlyTrace:
         """Every decision on a block, up to and beyond the first rejection.
@@ -208,12 +272,16 @@ class Fly(DeferredWindow):
     theta: Number = parameter(
         Interval(0, None),
         "a mismatch is deferred where the entropy over log V is at least theta",
+        default=0.3,
         typical=(0, 0.3, 0.6, 1),
     )
-    window: int = parameter(Integers(0), "how many drafts after a deferred mismatch must match", typical=(0, 4, 6, 8))
+    window: int = parameter(
+        Integers(0), "how many drafts after a deferred mismatch must match", default=6, typical=(0, 4, 6, 8)
+    )
 
-    def gate_open(self, block: Block) -> Array:
-        return normalised_entropy(block.judging) >= scalar(self.theta, block.target)
+    @property
+    def statistic(self) -> Callable[[Array], Array]:
+        return normalised_entropy
 
     @property
     def window_length(self) -> int:

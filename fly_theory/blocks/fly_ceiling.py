@@ -45,8 +45,8 @@ class FlyCeiling(Fly):
         Interval(0, 1), "smallest target probability of a mismatch that may be forgiven", typical=(0.01, 0.1, 0.3)
     )
 
-    def gate_open(self, block: Block) -> Array:
-        return super().gate_open(block) & (block.target_at_tokens >= scalar(self.floor, block.target))
+    def gate_open(self, block: Block, *, entropy: Array | None = None) -> Array:
+        return super().gate_open(block, entropy=entropy) & (block.target_at_tokens >= scalar(self.floor, block.target))
 
     @property
     def claims(self) -> tuple[Claim, ...]:

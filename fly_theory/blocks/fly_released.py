@@ -1,6 +1,6 @@
 """FLy as its released code runs it, with every difference from the paper a parameter of its own."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -55,9 +55,14 @@ class FlyReleased(DeferredWindow):
     name: ClassVar[str] = "fly-released"
     unreadable_by: ClassVar = {Interpreter.EXACT: "the gate raises p to the temperature, a fractional power"}
     theta: Number = parameter(
-        Interval(0, None), "a mismatch is deferred where the gate's entropy is at least theta", typical=(0, 0.3, 0.6, 1)
+        Interval(0, None),
+        "a mismatch is deferred where the gate's entropy is at least theta",
+        default=0.3,
+        typical=(0, 0.3, 0.6, 1),
     )
-    window: int = parameter(Integers(1), "W, the length of the window, the mismatch included", typical=(1, 4, 6))
+    window: int = parameter(
+        Integers(1), "W, the length of the window, the mismatch included", default=6, typical=(1, 4, 6)
+    )
     gate: str = parameter(
         Choice(("top3-nats", "normalised")), "the entropy that the gate reads (paper: normalised)", default="top3-nats"
     )
@@ -85,13 +90,23 @@ class FlyReleased(DeferredWindow):
             return super().match_probability(block)
         return 1 - (1 - block.target_at_tokens) ** self.samples
 
-    def gate_open(self, block: Block) -> Array:
+    @property
+    def target_temperature(self) -> Number:
+        return self.temperature or 1
+
+    @property
+    def threshold(self) -> Number:
+        return 0 if self.theta <= self.gate_off_at else self.theta
+
+    @property
+    def statistic(self) -> Callable[[Array], Array]:
+        return normalised_entropy if self.gate == "normalised" else top_3_entropy
+
+    def gate_entropy(self, block: Block) -> Array:
         untempered = block.judging
         if self.temperature not in (0, 1):
             untempered = normalise(untempered ** scalar(self.temperature, untempered))
-        entropy = normalised_entropy(untempered) if self.gate == "normalised" else top_k_entropy(untempered, 3)
-        threshold = 0 if self.theta <= self.gate_off_at else self.theta
-        return entropy >= scalar(threshold, entropy)
+        return self.statistic(untempered)
 
     @property
     def window_length(self) -> int:
@@ -112,3 +127,8 @@ class FlyReleased(DeferredWindow):
     def claims(self) -> tuple[Claim, ...]:
         paper = {"gate": "normalised", "gate_off_at": 0, "following": "W", "temperature": 0, "no_window": False}
         return (*super().claims, ReducesTo(f"fly:theta={self.theta},window={self.window}", paper))
+
+
+def top_3_entropy(p: Array) -> Array:
+    """Entropy (...,) in nats of the 3 largest probabilities of p (..., V), not renormalised; at most log 3."""
+    return top_k_entropy(p, 3)

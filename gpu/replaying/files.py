@@ -6,6 +6,7 @@ from typing import Any
 
 from fly_theory.errors import InvalidInput
 from fly_theory.files import json_text, write_bytes
+from gpu.replaying.block_result import BlockRuleResult
 from gpu.replaying.measures import BASELINE, MATCHED
 from gpu.replaying.partials import FOLDER as PARTIALS
 from gpu.replaying.report import html
@@ -69,7 +70,7 @@ def _parquet(replay: Replay) -> bytes:
 
     document = replay.to_json()
     described = {name: json_text(document[name]) for name in ("trace", "settings", "notes", "provenance")}
-    rows = [_row(replay, result) for result in replay]
+    rows = [_row(replay, result) for result in replay] + [_block_row(replay, result) for result in replay.block_rules]
     columns = list(dict.fromkeys(name for row in rows for name in row))
     table = pa.table({name: [row.get(name) for row in rows] for name in columns})
     sink = pa.BufferOutputStream()
@@ -77,10 +78,23 @@ def _parquet(replay: Replay) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
+def _common(replay: Replay, spec: str, level: str) -> dict[str, Any]:
+    counts = {"blocks": len(replay.trace), "positions": replay.positions, "prompts": replay.prompts}
+    return {"rule": spec, "level": level} | counts | replay.settings.law
+
+
+def _block_row(replay: Replay, result: BlockRuleResult) -> dict[str, Any]:
+    return (
+        _common(replay, result.spec, "block")
+        | {"draft_length": result.draft_length, "notes": []}
+        | _columns({name: figure for name, figure in result.figures.items() if figure is not None})
+    )
+
+
 def _row(replay: Replay, result: RuleResult) -> dict[str, Any]:
     return (
-        {"rule": result.spec, "blocks": len(replay.trace), "positions": replay.positions, "prompts": replay.prompts}
-        | replay.settings.law
+        _common(replay, result.spec, "token")
+        | {"draft_length": replay.trace.draft_length}
         | _columns(result.figures)
         | _columns(result.matched or {}, MATCHED)
         | _columns(result.baseline or {}, BASELINE)

@@ -17,6 +17,11 @@ def findings(replay: Replay) -> Iterator[str]:
         f"The draft is at TV {number(replay.draft['tv'], digits=3)} {interval(replay.draft['tv'], digits=3)} from the "
         f"target, and their most probable tokens differ at {percent(replay.draft['argmax_flip'])} of the positions."
     )
+    if replay.rules:
+        yield from _of_token_rules(replay)
+
+
+def _of_token_rules(replay: Replay) -> Iterator[str]:
     identified = [result for result in replay if result["tokens_per_call"] is not None]
     yield from _speed(identified) if identified else _acceptance(list(replay))
     yield from _dominated(list(replay), "tokens_per_call" if identified else "acceptance")

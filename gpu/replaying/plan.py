@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from fly_theory.rules.base import Rule
+from gpu.replaying.block_setting import BlockSetting
 from gpu.replaying.measures import Further
 from gpu.replaying.modes import Detectors, Level, Mode
 from gpu.replaying.settings import ReplaySettings
@@ -24,12 +25,15 @@ class Plan:
         What is computed of every rule beside its measures, in the same pass (see `gpu.replaying.measures.Further`).
     detectors
         The failure modes that are looked for, or None for the bare figures.
+    block_rules
+        Rules that judge a block of drafts as a whole.
     """
 
     rules: tuple[Rule, ...]
     settings: ReplaySettings
     further: tuple[Further, ...] = ()
     detectors: Detectors | None = None
+    block_rules: tuple[BlockSetting, ...] = ()
 
     def modes(self, level: Level) -> tuple[Mode, ...]:
         """The failure modes of one level that are looked for."""

@@ -5,12 +5,13 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fly_theory.errors import unknown_name
-from fly_theory.registry import rule
 from fly_theory.rules.base import Rule
+from gpu.replaying.block_result import BlockRuleResult
 from gpu.replaying.cases import Case
 from gpu.replaying.estimates import CONFIDENCE, Estimate
 from gpu.replaying.modes.consistency import Consistency
 from gpu.replaying.modes.found import ModeResult
+from gpu.replaying.resolving import from_spec
 from gpu.replaying.settings import ReplaySettings
 from gpu.replaying.tally import TV_EDGES
 from gpu.trace import Trace
@@ -79,7 +80,7 @@ class RuleResult:
 
 @dataclass(frozen=True)
 class Replay:
-    """What a replay found; `replay["lenience:l=0.5"]` is the result of that rule.
+    """What a replay found; `replay["lenience:l=0.5"]` is the result of that rule, a `RuleResult` or `BlockRuleResult`.
 
     Attributes
     ----------
@@ -87,8 +88,8 @@ class Replay:
         What was replayed, and how.
     positions, prompts
         How many draft tokens were judged, from how many prompts.
-    rules
-        One result a rule.
+    rules, block_rules
+        One result a rule: of token-level rules, over which iteration goes, and of block rules.
     draft
         The figures of the draft q itself against the target: of accepting everything.
     pair_modes
@@ -111,16 +112,18 @@ class Replay:
     consistency: Consistency | None
     notes: tuple[str, ...]
     provenance: Mapping[str, Any]
+    block_rules: tuple[BlockRuleResult, ...] = ()
 
     def __iter__(self) -> Iterator[RuleResult]:
         return iter(self.rules)
 
-    def __getitem__(self, spec: str) -> RuleResult:
-        wanted = rule(spec).spec
-        for result in self.rules:
+    def __getitem__(self, spec: str) -> Any:
+        wanted = from_spec(spec).spec
+        results = (*self.rules, *self.block_rules)
+        for result in results:
             if result.spec == wanted:
                 return result
-        raise unknown_name(spec, kind="replayed rule", known=[result.spec for result in self.rules])
+        raise unknown_name(spec, kind="replayed rule", known=[result.spec for result in results])
 
     def to_json(self) -> dict[str, Any]:
         """As plain values; all but `provenance` is a function of the blocks and of what was asked for."""
@@ -141,6 +144,7 @@ class Replay:
             "pair_modes": [found.to_json() for found in self.pair_modes],
             "consistency": None if self.consistency is None else self.consistency.to_json(),
             "rules": [result.to_json() for result in self.rules],
+            "block_rules": [result.to_json() for result in self.block_rules],
             "notes": self.notes,
             "provenance": self.provenance,
         }

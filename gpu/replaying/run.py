@@ -6,17 +6,15 @@ from typing import Any
 
 import torch
 
-from fly_theory.errors import InvalidInput, NotReadable
-from fly_theory.interpreters import Interpreter
+from fly_theory.errors import InvalidInput
 from fly_theory.provenance import provenance
-from fly_theory.registry import rule as rule_from_spec
-from fly_theory.rules.base import Rule
 from gpu.replaying.by_shard import tally_by_shard
 from gpu.replaying.executors import Executor, executor
 from gpu.replaying.files import check_folder, write
 from gpu.replaying.modes import Detectors
 from gpu.replaying.partials import Partials, identity
 from gpu.replaying.plan import Plan
+from gpu.replaying.resolving import Asked, resolve
 from gpu.replaying.result import Replay
 from gpu.replaying.settings import ReplaySettings, drawn_temperature
 from gpu.replaying.summary import summarise
@@ -27,7 +25,7 @@ __all__ = ["replay"]
 
 def replay(
     trace: Trace | str | Path,
-    rules: Sequence[Rule | str],
+    rules: Sequence[Asked],
     *,
     temperature: float | None = None,
     top_k: int | None = None,
@@ -45,7 +43,7 @@ def replay(
     resume: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Replay:
-    """Evaluate token-level rules on the captured rows of a trace.
+    """Evaluate verification rules on the captured rows of a trace.
 
     The trace is read block by block and no more than one block of logits is held by a worker. Target p and draft q are
     made from the logits once a block and shared by all rules, which are the same objects the closed form uses. The
@@ -56,7 +54,8 @@ def replay(
     trace
         A trace, or its folder.
     rules
-        Rules or SPEC strings, all different.
+        Rules of a token or of a whole block, or SPEC strings, all different. `SPEC@K` is the rule of a block on the
+        first K drafts of each.
     temperature
         Of both models; by default the one the trace's draft tokens were drawn at (1 where the trace does not say).
     top_k, top_p, min_p, epsilon, eta
@@ -87,14 +86,16 @@ def replay(
     Returns
     -------
     Replay
-        One `RuleResult` a rule, in the order given. Block efficiency is None, with the reason in `notes`, when the
-        draft tokens were not drawn from the q of this replay.
+        One `RuleResult` a token-level rule and one `BlockRuleResult` a block rule, in the order given. Block efficiency
+        is None, with the reason in `notes`, when the draft tokens were not drawn from the q of this replay and the rule
+        asks for that.
 
     Raises
     ------
     InvalidInput
-        No rule, a rule given twice or of another level, a setting outside its domain, a device that is not there, a
-        folder `out` that holds something already, or the beginning of another replay to be resumed.
+        No rule, a rule given twice or of draft trees, a draft length above the trace's, a setting outside its domain,
+        a device that is not there, a folder `out` that holds something already, or the beginning of another replay to
+        be resumed.
     UnknownName, ParameterError, NotReadable
         A SPEC that names no rule, a name that is no mode, a parameter outside its domain, or a rule that torch cannot
         read.
@@ -105,9 +106,9 @@ def replay(
     WorkerLost
         A worker process died, and so did those that took up its shard.
     """
-    rules = _resolve_rules(rules)
     if not isinstance(trace, Trace):
         trace = open_trace(trace)
+    token_rules, block_rules = resolve(rules, draft_length=trace.draft_length)
     if temperature is None:
         drawn = drawn_temperature(trace)
         temperature = 1.0 if drawn is None else drawn
@@ -127,7 +128,8 @@ def replay(
     if out is not None:
         check_folder(Path(out), overwrite=overwrite, resume=resume)
     detectors = Detectors.of(trace, None if modes is True else tuple(modes)) if modes else None
-    plan, by = Plan(tuple(rules), settings, detectors=detectors), executor(workers=workers, ray=ray)
+    plan = Plan(token_rules, settings, detectors=detectors, block_rules=block_rules)
+    by = executor(workers=workers, ray=ray)
     known = _provenance(trace, settings, by)
     partials = None if out is None else Partials(Path(out), identity(trace.sha256, plan, known), resume=resume)
     result = summarise(trace, plan, tally_by_shard(trace, plan, by, partials=partials, progress=progress), known)
@@ -135,26 +137,6 @@ def replay(
         write(result, Path(out))
         partials.remove()
     return result
-
-
-def _resolve_rules(rules: Sequence[Rule | str]) -> list[Rule]:
-    resolved = [rule_from_spec(rule) if isinstance(rule, str) else rule for rule in rules]
-    if not resolved:
-        msg = "rules is empty; give at least one rule or SPEC"
-        raise InvalidInput(msg)
-    for rule in resolved:
-        if not isinstance(rule, Rule):
-            msg = f"rules contains {rule!r}; allowed are token-level rules and their SPEC strings"
-            raise InvalidInput(msg)
-        if Interpreter.TORCH in rule.unreadable:
-            msg = f"{rule.spec} cannot be replayed: {rule.unreadable[Interpreter.TORCH]}"
-            raise NotReadable(msg)
-    specs = [rule.spec for rule in resolved]
-    twice = next((spec for spec in specs if specs.count(spec) > 1), None)
-    if twice:
-        msg = f"rules contains {twice} twice; give each setting once"
-        raise InvalidInput(msg)
-    return resolved
 
 
 def _resolve_device(device: str) -> str:

@@ -61,6 +61,10 @@ class ReplaySettings:
         rows = block.draft_logits.shape[0]
         return self._law_of(block.target_logits[:rows]), self._law_of(block.draft_logits)
 
+    def laws(self, block: TraceBlock) -> tuple[Tensor, Tensor]:
+        """Target p (K+1, V), the row of the bonus token included, and draft q (K, V) of a block."""
+        return self._law_of(block.target_logits), self._law_of(block.draft_logits)
+
     def _law_of(self, logits: Tensor) -> Tensor:
         return warp(logits.to(self.device, DTYPES[self.dtype]), **self.law)
 

@@ -8,6 +8,7 @@ from fly_theory.errors import ZeroResidualError
 from fly_theory.registry import rule as rule_from_spec
 from fly_theory.rules.base import Rule
 from fly_theory.rules.lossless import Lossless
+from gpu.replaying.block_summary import block_notes, summarise_block_rules
 from gpu.replaying.cases import examine
 from gpu.replaying.estimates import CONFIDENCE, Estimate, difference, estimate
 from gpu.replaying.measures import BASELINE, DISTANCES, MATCHED, MEASURES
@@ -73,8 +74,9 @@ def summarise(
             draft, plan.modes(Level.PAIR), cache(partial(examine, trace, settings, rule_from_spec(_ACCEPTS_ALL)))
         ),
         consistency=None if plan.detectors is None else Consistency.of(draft),
-        notes=tuple(_notes(trace, settings, draft, mismatch)),
+        notes=(*_notes(trace, settings, draft, mismatch), *block_notes(trace, plan)),
         provenance=provenance,
+        block_rules=summarise_block_rules(trace, plan, tallies, mismatch),
     )
 
 

@@ -1,6 +1,6 @@
 """The result of a replay for the terminal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -9,17 +9,18 @@ from rich.text import Text
 from fly_theory.cli.output import table as new_table
 from gpu.replaying.estimates import Estimate
 from gpu.replaying.result import Figures, Replay
-from gpu.replaying.wording import half_width, number, percent, ratio, setting
+from gpu.replaying.wording import half_width, interval, number, percent, ratio, setting
 
 __all__ = ["summary"]
 
 _Writer = Callable[[Estimate | None], str]
+_Columns = Sequence[tuple[str, str, _Writer, int]]
 
 # To this width specs may be folded before a column gives way.
 _FOLDED = 26
 
 # Heading, figure and how it is written; the last number is the order in which columns give way on a narrow terminal.
-_COLUMNS: tuple[tuple[str, str, _Writer, int], ...] = (
+_COLUMNS: _Columns = (
     ("tokens\nper call", "tokens_per_call", lambda e: number(e, digits=2), 12),
     ("\n±", "tokens_per_call", lambda e: half_width(e, digits=2), 10),
     ("\naccepted", "acceptance", percent, 8),
@@ -35,22 +36,57 @@ _COLUMNS: tuple[tuple[str, str, _Writer, int], ...] = (
 )
 
 
+_BLOCK_COLUMNS: _Columns = (
+    ("tokens\nper call", "tokens_per_call", lambda e: number(e, digits=2), 12),
+    ("\n95 %", "tokens_per_call", lambda e: interval(e, digits=2), 11),
+    ("more than\nstrict", "gain_over_strict", lambda e: number(e, digits=2), 9),
+    ("\n95 %", "gain_over_strict", lambda e: interval(e, digits=2), 5),
+    ("gate\nopen", "gate_open", percent, 10),
+    ("\nforgiven", "forgiven", lambda e: number(e, digits=2), 4),
+    ("rejected:\ngate", "lost_to_gate", percent, 8),
+    ("\nwindow", "lost_to_window", percent, 7),
+    ("\nboundary", "lost_to_boundary", percent, 6),
+)
+
+
 def summary(replay: Replay, *, width: int | None = None) -> list[str | Table]:
     """What was replayed, a row a rule, and the notes; columns that do not fit into `width` characters are left out.
 
-    A rule with an allowed set has two more rows: its output against p_A, and lossless verification of p_A.
+    A rule with an allowed set has two more rows: its output against p_A, and lossless verification of p_A. Block rules
+    have a table of their own.
     """
-    columns, console = list(_COLUMNS), Console(width=1000)
-    foldable = max(0, max(len(result.spec) for result in replay) - _FOLDED)
-    while width is not None and console.measure(_table(replay, columns)).maximum - foldable > width:
-        columns.remove(min(columns, key=lambda column: column[-1]))
+    parts: list[str | Table] = [f"{setting(replay)}\n"]
+    narrow = False
+    for columns, tabulate, specs in (
+        (_COLUMNS, _table, [result.spec for result in replay]),
+        (_BLOCK_COLUMNS, _block_table, [result.label for result in replay.block_rules]),
+    ):
+        if specs:
+            fitting = _fitting(replay, columns, tabulate, longest=max(map(len, specs)), width=width)
+            narrow |= len(fitting) < len(columns)
+            parts += ["", tabulate(replay, fitting)] if len(parts) > 1 else [tabulate(replay, fitting)]
     notes = [f"• {note}" for note in replay.notes]
-    if len(columns) < len(_COLUMNS):
+    if narrow:
         notes.append("• This terminal is too narrow for all figures; results.json and --json have them.")
-    return [f"{setting(replay)}\n", _table(replay, columns), "\n" + "\n".join(notes)]
+    return [*parts, "\n" + "\n".join(notes)]
 
 
-def _table(replay: Replay, columns: list[tuple[str, str, _Writer, int]]) -> Table:
+def _fitting(
+    replay: Replay, columns: _Columns, tabulate: Callable[[Replay, _Columns], Table], *, longest: int, width: int | None
+) -> _Columns:
+    kept, console, foldable = list(columns), Console(width=1000), max(0, longest - _FOLDED)
+    while width is not None and console.measure(tabulate(replay, kept)).maximum - foldable > width:
+        kept.remove(min(kept, key=lambda column: column[-1]))
+    return kept
+
+
+def _block_table(replay: Replay, columns: _Columns) -> Table:
+    headings = ["\nblock rule", *(heading for heading, *_ in columns)]
+    rows = [[Text(result.label, style="bold"), *_cells(result.figures, columns)] for result in replay.block_rules]
+    return new_table(headings, rows, numeric=headings[1:])
+
+
+def _table(replay: Replay, columns: _Columns) -> Table:
     headings = ["\nrule", *(heading for heading, *_ in columns)]
     rows: list[list[str | Text]] = []
     for result in replay:
@@ -61,7 +97,7 @@ def _table(replay: Replay, columns: list[tuple[str, str, _Writer, int]]) -> Tabl
     return new_table(headings, rows, numeric=headings[1:])
 
 
-def _cells(figures: Figures, columns: list[tuple[str, str, _Writer, int]]) -> list[str]:
+def _cells(figures: Figures, columns: _Columns) -> list[str]:
     return [write(figures[name]) if name in figures else "" for _, name, write, _ in columns]
 
 

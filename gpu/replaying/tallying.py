@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import torch
 
 from fly_theory.errors import FlyTheoryError
+from gpu.replaying.block_laws import BlockLaws
+from gpu.replaying.block_measures import measure_block
 from gpu.replaying.measures import measure, measure_draft
 from gpu.replaying.modes import ZERO_RESIDUAL, Level, depends_on_output
 from gpu.replaying.plan import Plan
@@ -21,19 +23,21 @@ class Tallies:
 
     draft: Tally
     rules: tuple[Tally, ...]
+    blocks: tuple[Tally, ...]
 
     @classmethod
     def empty(cls, plan: Plan) -> "Tallies":
         """Nothing counted yet."""
+        of_blocks = tuple(Tally(()) for _ in plan.block_rules)
         if plan.detectors is None:
-            return cls(Tally(), tuple(Tally() for _ in plan.rules))
+            return cls(Tally(), tuple(Tally() for _ in plan.rules), of_blocks)
         of_pair, of_rule = plan.detectors.ranked(Level.PAIR), plan.detectors.ranked(Level.RULE)
-        return cls(Tally(of_pair), tuple(Tally(of_rule) for _ in plan.rules))
+        return cls(Tally(of_pair), tuple(Tally(of_rule) for _ in plan.rules), of_blocks)
 
     def merge(self, other: "Tallies") -> None:
         """Count everything that `other`, of the same plan, counted."""
         self.draft.merge(other.draft)
-        for ours, theirs in zip(self.rules, other.rules, strict=True):
+        for ours, theirs in zip((*self.rules, *self.blocks), (*other.rules, *other.blocks), strict=True):
             ours.merge(theirs)
 
 
@@ -53,6 +57,9 @@ def tally_blocks(blocks: Iterable[TraceBlock], plan: Plan) -> Tallies:
             tallies.draft.add(block.prompt, block.index, _values(of_pair))
             for rule, tally in zip(plan.rules, tallies.rules, strict=True):
                 tally.add(block.prompt, block.index, _values(measure(rule, p, q, tokens, further, checked=checked)))
+            laws = BlockLaws(block, plan.settings)
+            for setting, tally in zip(plan.block_rules, tallies.blocks, strict=True):
+                tally.add(block.prompt, block.index, _values(measure_block(setting, laws)))
         except FlyTheoryError as error:
             msg = f"block {block.index}: {error}"
             raise type(error)(msg) from error

@@ -5,7 +5,18 @@ import math
 from gpu.replaying.estimates import Estimate
 from gpu.replaying.result import Replay
 
-__all__ = ["elsewhere", "half_width", "interval", "largest", "models", "number", "percent", "ratio", "setting"]
+__all__ = [
+    "elsewhere",
+    "half_width",
+    "interval",
+    "largest",
+    "models",
+    "number",
+    "percent",
+    "percent_interval",
+    "ratio",
+    "setting",
+]
 
 # What float32 cannot tell from zero.
 _ROUNDING = 1e-6
@@ -37,6 +48,13 @@ def percent(estimate: Estimate | None) -> str:
     if abs(estimate.mean) < _ROUNDING:
         return "0 %"
     return f"{100 * estimate.mean:.1f} %" if estimate.mean >= 0.0005 else "<0.1 %"
+
+
+def percent_interval(estimate: Estimate | None) -> str:
+    """The interval of a share, in per cent, or nothing where there is none."""
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return ""
+    return f"[{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"
 
 
 def ratio(estimate: Estimate | None) -> str:

@@ -235,7 +235,6 @@ def test_sampled_targets_need_uniforms_for_a_trace():
         "fly:theta=inf,window=6",
         "fly:theta=0.3,window=-1",
         "fly:theta=0.3,window=2.5",
-        "fly:theta=0.3",
         "fly-released:theta=0.3,window=0",
         "fly-released:theta=0.3,window=6,samples=3",
         "fly-released:theta=0.3,window=6,gate=top5",
@@ -248,3 +247,24 @@ def test_settings_outside_their_domain_are_named(spec):
     name = spec.split(":")[0]
     with pytest.raises(ft.errors.ParameterError, match=name):
         ft.block_rule(spec)
+
+
+@given(likely_blocks(), st.sampled_from(THETAS), st.integers(1, 4))
+def test_the_endings_are_the_causes_of_every_decision(block, theta, window):
+    for br in variants(theta, window)[:5]:
+        ended, decided = br.endings(block), br.trace(block)
+        for field, cause in (("gate", Cause.GATE), ("boundary", Cause.BOUNDARY), ("window", Cause.WINDOW)):
+            assert np.array_equal(getattr(ended, field) == 1, decided.cause == cause)
+        assert np.array_equal(ended.forgiven == 1, decided.forgiven)
+        assert np.array_equal(ended.boundary_only == 1, (decided.cause == Cause.BOUNDARY) & decided.window)
+        assert ended.whole == decided.kept.all()
+
+
+@given(likely_blocks(), st.sampled_from(THETAS), st.integers(1, 4))
+def test_a_mismatch_that_is_met_is_forgiven_or_ends_the_round(block, theta, window):
+    for br in variants(theta, window):
+        ended = br.endings(block)
+        assert np.allclose(ended.met, ended.forgiven + ended.rejected, rtol=0, atol=1e-12)
+        assert np.isclose(ended.rejected.sum() + ended.whole, 1, rtol=0, atol=1e-12)
+        known = br.endings(block, entropy=br.gate_entropy(block))
+        assert all(np.array_equal(a, b) for a, b in zip(ended, known, strict=True))
