@@ -24,7 +24,7 @@ def reproduce(
     """Compute figures, tables and statements of two papers anew, and hold them against what is published.
 
     Each item is reproduced, explained, or not reproducible here, and says why. The folder gets one page, index.html,
-    that needs nothing but itself, and of each item its figures (SVG) and values (CSV).
+    that needs nothing but itself, and of each item its figures (SVG and PNG), values (CSV) and marked texts (HTML).
 
     Examples:
 

@@ -69,12 +69,15 @@ class Finding:
         theory or arithmetic accounts for what is published, with the deviations listed; "not reproducible here" when it
         does not follow from what is published, or needs models that are not here.
     why : one paragraph: how ours is computed, and what the outcome rests on.
+    values, figures : what is set beside what is published, and pictures by label.
+    fragments : by label, pieces of HTML that refer to nothing outside themselves.
     """
 
     outcome: Outcome
     why: str
     values: Sequence[Compared] = ()
     figures: Mapping[str, Figure] = field(default_factory=dict)
+    fragments: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def disagreements(self) -> list[Compared]:

@@ -1,4 +1,4 @@
-"""Findings as files: one self-contained page, and of each item its figures as SVG and its values as CSV."""
+"""Findings as files: one self-contained page, and of each item its figures, its values and its marked text."""
 
 import base64
 import csv
@@ -55,8 +55,12 @@ def write(folder: Path, findings: Mapping[str, tuple[Item, Finding]], provenance
 def _files(folder: Path, name: str, finding: Finding) -> list[Path]:
     paths = []
     for label, figure in finding.figures.items():
-        paths.append(folder / f"{name}-{label}.svg")
-        write_bytes(paths[-1], encode(figure, "svg", description=f"fly-theory reproduce {name}: {label}"))
+        for file_format in ("svg", "png"):
+            paths.append(folder / f"{name}-{label}.{file_format}")
+            write_bytes(paths[-1], encode(figure, file_format, description=f"fly-theory reproduce {name}: {label}"))
+    for label, fragment in finding.fragments.items():
+        paths.append(folder / f"{name}-{label}.html")
+        write_text(paths[-1], _document(f"{name}: {label}", fragment))
     if finding.values:
         paths.append(folder / f"{name}.csv")
         table = io.StringIO()
@@ -76,18 +80,23 @@ def page(findings: Mapping[str, tuple[Item, Finding]], provenance: Mapping[str, 
         for name, (item, finding) in findings.items()
     )
     sections = "".join(_section(name, item, finding) for name, (item, finding) in findings.items())
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>What the papers say, computed anew</title><style>{_STYLE}</style></head>\n<body>"
+    return _document(
+        "What the papers say, computed anew",
         "<h1>What the papers say, computed anew</h1>"
         "<p><b>Reproduced</b>: ours is the published figure, up to rounding or a stated accuracy. <b>Explained</b>: "
         "theory or arithmetic accounts for it, deviations listed. <b>Not reproducible here</b>: it does not follow "
         "from what is published, or needs models that are not here. Differences are ours minus published.</p>"
         '<table><tr><th>item</th><th class="text">source</th><th class="text">outcome</th>'
         "<th>values</th><th>off</th></tr>"
-        f"{overview}</table>\n{sections}\n<h2>Where this comes from</h2><pre>{escape(json_text(provenance))}</pre>"
-        "</body></html>\n"
+        f"{overview}</table>\n{sections}\n<h2>Where this comes from</h2><pre>{escape(json_text(provenance))}</pre>",
+    )
+
+
+def _document(title: str, body: str) -> str:
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head>\n<body>{body}</body></html>\n"
     )
 
 
@@ -106,7 +115,8 @@ def _section(name: str, item: Item, finding: Finding) -> str:
     )
     return (
         f'<h2 id="{name}">{escape(item.title)}</h2><p class="soft">{escape(item.source)} · <code>fly-theory reproduce '
-        f"{name}</code></p><p>{_outcome(finding)}. {escape(finding.why)}</p>{pictures}{named}{everything}\n"
+        f"{name}</code></p><p>{_outcome(finding)}. {escape(finding.why)}</p>"
+        f"{pictures}{''.join(finding.fragments.values())}{named}{everything}\n"
     )
 
 

@@ -1,1 +1,1 @@
-"""Items of `fly-theory reproduce` that need a captured trace."""
+"""Items of `fly-theory reproduce` that need a real model pair: traces captured once, and what is read off them."""

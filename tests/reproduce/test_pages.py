@@ -2,6 +2,7 @@
 
 import csv
 import re
+from dataclasses import replace
 from html import escape
 from html.parser import HTMLParser
 
@@ -24,13 +25,14 @@ def written(findings, tmp_path_factory):
     return folder, reproduce.write(folder, findings, {"versions": {"python": "<3>"}})
 
 
-def test_one_page_one_svg_a_figure_and_one_table_an_item(written):
+def test_one_page_a_figure_in_two_formats_and_one_table_an_item(written):
     folder, paths = written
     assert {path.name for path in paths} == {
         "index.html",
         "lossy-table-2.csv",
         "lossy-figure-8.csv",
         "lossy-figure-8-lenience.svg",
+        "lossy-figure-8-lenience.png",
         "needs-models.csv",
     }
     assert {path.name for path in folder.iterdir()} == {path.name for path in paths}
@@ -75,6 +77,17 @@ def test_the_page_states_every_outcome_and_lists_what_is_off(written, findings):
         assert escape(item.title) in page
         assert page.count(finding.outcome.capitalize()) >= 2
     assert len(re.findall("<tr class=off>", page)) == 2 * 10
+
+
+def test_a_fragment_is_on_the_page_and_a_page_of_its_own(findings, tmp_path):
+    item, finding = findings["needs-models"]
+    finding = replace(finding, fragments={"text": "<p>marked</p>"})
+    reproduce.write(tmp_path, {"needs-models": (item, finding)}, {})
+    for name in ("index.html", "needs-models-text.html"):
+        page = (tmp_path / name).read_text()
+        assert "<p>marked</p>" in page
+        assert page.startswith("<!doctype html>")
+        Tags().feed(page)
 
 
 def test_the_page_is_the_same_twice(findings):
