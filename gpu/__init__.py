@@ -11,6 +11,7 @@ from fly_theory.errors import MissingExtra
 if TYPE_CHECKING:
     from gpu.capturing import capture as capture
     from gpu.replaying import Replay as Replay
+    from gpu.replaying import TreeReplay as TreeReplay
     from gpu.replaying import replay as replay
     from gpu.trace import Trace as Trace
     from gpu.trace import TraceBlock as TraceBlock
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _EXPORTS = {
     "capture": "gpu.capturing",
     "Replay": "gpu.replaying",
+    "TreeReplay": "gpu.replaying",
     "replay": "gpu.replaying",
     "Trace": "gpu.trace",
     "TraceBlock": "gpu.trace",

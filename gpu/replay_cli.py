@@ -16,7 +16,12 @@ from gpu.settings import Device
 
 def replay(
     trace: Annotated[Path, typer.Argument(metavar="TRACE", help="Trace folder, as `capture` writes it.")],
-    specs: Annotated[list[str], typer.Argument(metavar="RULE...", help="SPECs of token-level and block rules.")],
+    specs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RULE...", help="SPECs of token-level and block rules; on draft trees of token and tree rules."
+        ),
+    ],
     out: Annotated[
         Path | None, typer.Option(help="Folder for report.html, results.json and results.parquet; new or empty.")
     ] = None,
@@ -52,6 +57,8 @@ def replay(
       fly-theory replay trace lossless min-p:base=0.1 --temperature 0.7 --top-p 0.9 --json
 
       fly-theory replay trace lossless lenience:l=0.5 --out results --workers 4 --resume
+
+      fly-theory replay trees lossless min-p:base=0.1 greedy-path threshold-walk:single=0.5,acc=0.75 --out results
     """
     # Before torch is imported: waiting threads are to sleep, which costs least when the machine is busy.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -93,9 +100,10 @@ def replay(
     if as_json:
         print_json(result.to_json())
         return
+    from gpu.replaying import on_trees, table
     from gpu.replaying.files import JSON, PARQUET, REPORT
-    from gpu.replaying.table import summary
 
+    summary = on_trees.summary if isinstance(result, gpu.TreeReplay) else table.summary
     display(*summary(result, width=Console().width if sys.stdout.isatty() else None))
     if out is not None:
         display(f"\nreport: {out / REPORT}\nresults: {out / JSON}, {out / PARQUET}")

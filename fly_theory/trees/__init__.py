@@ -1,7 +1,7 @@
 """Draft trees and the rules that verify them: several candidates a position, judged at once."""
 
-from fly_theory.trees.amplification import Amplification, accept_set_law, amplify, text_law
-from fly_theory.trees.base import TreeLaw, TreeRule, Verdicts, Walk, expected_kept
+from fly_theory.trees.amplification import Amplification, accept_set_law, amplify, independent_law, text_law
+from fly_theory.trees.base import TreeLaw, TreeRule, Verdicts, Walk, expected_kept, first_token_law
 from fly_theory.trees.builders import Drafted, branching, chain, merge, stack
 from fly_theory.trees.expansion import Expansion, expand
 from fly_theory.trees.laws import PositionLaw, TreeLengths, expected_lengths, joint_law, position_law
@@ -33,6 +33,8 @@ __all__ = [
     "expand",
     "expected_kept",
     "expected_lengths",
+    "first_token_law",
+    "independent_law",
     "joint_law",
     "merge",
     "optimal_acceptance",

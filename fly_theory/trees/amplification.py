@@ -10,17 +10,18 @@ is allowed, and p if none is.
 
 from typing import NamedTuple
 
-from fly_theory.arrays import Array, array_namespace, first_true, one_hot
-from fly_theory.distributions import as_pair, restrict
+from fly_theory.arrays import Array, array_namespace, first_true, normalise, one_hot
+from fly_theory.distributions import as_pair, restrict, trusted_inputs
 from fly_theory.divergence import total_variation
 from fly_theory.errors import InvalidInput
 from fly_theory.rules.accept_set import AcceptSetRule, AllowedSetRule
+from fly_theory.rules.base import Rule
 from fly_theory.trees.base import TreeRule, Walk
 from fly_theory.trees.laws import PositionLaw, position_law
 from fly_theory.trees.siblingwise import Siblingwise
 from fly_theory.trees.tree import Drawing, next_sibling
 
-__all__ = ["Amplification", "accept_set_law", "amplify", "text_law"]
+__all__ = ["Amplification", "accept_set_law", "amplify", "independent_law", "text_law"]
 
 
 class Amplification(NamedTuple):
@@ -62,6 +63,43 @@ def accept_set_law(rule: AcceptSetRule, p: Array, q: Array, drafts: int, *, draw
         return _first_allowed(p, q, allowed, drafts)
     outside = xp.sum(xp.where(allowed, xp.zeros_like(q), q), axis=-1)[..., None] ** drafts
     return (1 - outside) * restrict(q, allowed) + outside * p
+
+
+def independent_law(rule: Rule, p: Array, q: Array, drafts: int) -> PositionLaw:
+    """Closed form of the law of one token when a token-level rule tries `drafts` independent draws from q in turn.
+
+    A draw that is rejected tells nothing about the next one, and the rule's residual does not depend on it: the k-th
+    draw is judged against the same p_k whatever was drawn before. Any vocabulary and any batch of p and q (..., V).
+
+    Raises
+    ------
+    InvalidInput
+        For drafts < 1, and for a rule whose redraw depends on the drafted token, if there are several.
+
+    Examples
+    --------
+    >>> import fly_theory as ft
+    >>> p, q = [0.5, 0.3, 0.15, 0.05], [0.2, 0.1, 0.3, 0.4]
+    >>> law = independent_law(ft.rule("lossless"), p, q, drafts=2)
+    >>> round(float(law.acceptance), 4), law.induced.round(12).tolist()
+    (0.65, [0.5, 0.3, 0.15, 0.05])
+    """
+    p, q = as_pair(p, q)
+    if drafts < 1 or (drafts > 1 and type(rule).residual_after is not Rule.residual_after):
+        msg = f"{rule.spec}, drafts={drafts}: the closed form is for drafts >= 1 and residuals that forget the draws"
+        raise InvalidInput(msg)
+    xp = array_namespace(p, q)
+    if drafts == 1:
+        accepted = rule.verdict(p, q).accepted
+        return PositionLaw(accepted, rule.induced(p, q) - accepted)
+    left, accepted = xp.ones_like(p[..., :1]), xp.zeros_like(p)
+    with trusted_inputs():
+        for _ in range(drafts):
+            kept, residual = rule.verdict(p, q)
+            accepted = accepted + left * kept
+            left = left * (1 - xp.sum(kept, axis=-1, keepdims=True))
+            p = normalise(residual)
+    return PositionLaw(accepted, left * p)
 
 
 def _first_allowed(p: Array, q: Array, allowed: Array, drafts: int) -> Array:

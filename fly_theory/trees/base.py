@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar, NamedTuple
 
 from fly_theory.any_rule import AnyRule
-from fly_theory.arrays import Array, array_namespace
+from fly_theory.arrays import Array, array_namespace, one_hot
 from fly_theory.errors import InvalidInput
 from fly_theory.interpreters import Interpreter
 from fly_theory.rules.base import check_uniforms
 from fly_theory.trees.tree import DRAWINGS, DraftTree, Drawing, Siblings
 
-__all__ = ["TreeLaw", "TreeRule", "Verdicts", "Walk", "expected_kept"]
+__all__ = ["TreeLaw", "TreeRule", "Verdicts", "Walk", "expected_kept", "first_token_law"]
 
 
 NO_SYMBOLIC_TREES = {Interpreter.SYMBOLIC: "a drafted tree has token ids, and symbols have none"}
@@ -139,3 +139,14 @@ class Walk(TreeRule):
 def expected_kept(law: TreeLaw, tree: DraftTree) -> Array:
     """Expected number (...,) of drafted tokens kept; one more token is emitted."""
     return sum(law.stops[..., node] * depth for node, depth in enumerate(tree.depths) if depth)
+
+
+def first_token_law(law: TreeLaw, tree: DraftTree) -> Array:
+    """Law (..., V) of the first token that is emitted on a tree: a kept child of the root, or what is drawn there."""
+    below = [law.stops[..., node] for node in range(tree.nodes + 1)]
+    for node in range(tree.nodes, 0, -1):
+        parent = tree.parents[node - 1]
+        if parent:
+            below[parent] = below[parent] + below[node]
+    first = below[0][..., None] * law.next_token[0]
+    return sum((below[child][..., None] * one_hot(tree.token(child), first) for child in tree.children[0]), first)

@@ -1,14 +1,14 @@
 """From totals by prompt to means with intervals that respect that positions of one prompt are not independent."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any
 
 from scipy.special import stdtrit
 
-from gpu.replaying.measures import BASELINE, MATCHED, MEASURES
+from gpu.replaying.measures import BASELINE, MATCHED, MEASURES, Measure
 from gpu.replaying.tally import Tally
 
 __all__ = ["CONFIDENCE", "Estimate", "clustered_mean", "difference", "estimate"]
@@ -53,15 +53,15 @@ class Estimate:
         return document | {"interval": None if low is None else [low, high]}
 
 
-def estimate(tally: Tally, name: str) -> Estimate:
-    """The mean of one measure, its interval cut to where the measure can lie."""
+def estimate(tally: Tally, name: str, measures: Mapping[str, Measure] = MEASURES) -> Estimate:
+    """The mean of one of the `measures`, its interval cut to where the measure can lie."""
     totals = [totals[name] for totals in tally.prompts.values() if name in totals]
     finite, infinite = sum(total.finite for total in totals), sum(total.infinite for total in totals)
     if infinite:
         mean = clustered_mean([(total.sum, total.finite) for total in totals])[0] if finite else None
         return Estimate(math.inf, None, None, math.inf, mean, infinite / (finite + infinite))
     mean, low, high = clustered_mean([(total.sum, total.finite) for total in totals])
-    measure = MEASURES[name.removeprefix(MATCHED).removeprefix(BASELINE)]
+    measure = measures[name.removeprefix(MATCHED).removeprefix(BASELINE)]
     if low is not None and high is not None:
         low, high = max(low, min(measure.low, mean)), min(high, max(measure.high, mean))
     return Estimate(mean, low, high, max(total.largest for total in totals), mean)

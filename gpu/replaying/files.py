@@ -1,6 +1,7 @@
 """The files of a replay: results.json, results.parquet and report.html."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from gpu.replaying.report import html
 from gpu.replaying.result import Figures, Replay, RuleResult
 from gpu.replaying.tally import TV_EDGES
 
-__all__ = ["JSON", "PARQUET", "REPORT", "check_folder", "write"]
+__all__ = ["JSON", "PARQUET", "REPORT", "check_folder", "table_file", "write", "write_contents"]
 
 JSON, PARQUET, REPORT = "results.json", "results.parquet", "report.html"
 
@@ -55,6 +56,17 @@ def write(replay: Replay, folder: Path) -> None:
         REPORT: html(replay).encode(),
         JSON: json_text(replay.to_json()).encode(),
     }
+    write_contents(contents, folder)
+
+
+def write_contents(contents: Mapping[str, bytes], folder: Path) -> None:
+    """Write files by name, each whole or not at all, in the order given.
+
+    Raises
+    ------
+    InvalidInput
+        The folder cannot be written to.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
@@ -65,12 +77,17 @@ def write(replay: Replay, folder: Path) -> None:
 
 
 def _parquet(replay: Replay) -> bytes:
-    import pyarrow as pa
-    from pyarrow import parquet
-
     document = replay.to_json()
     described = {name: json_text(document[name]) for name in ("trace", "settings", "notes", "provenance")}
     rows = [_row(replay, result) for result in replay] + [_block_row(replay, result) for result in replay.block_rules]
+    return table_file(rows, described)
+
+
+def table_file(rows: Sequence[Mapping[str, Any]], described: Mapping[str, str]) -> bytes:
+    """Rows of named values as a parquet file, which carries what describes them as metadata."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
     columns = list(dict.fromkeys(name for row in rows for name in row))
     table = pa.table({name: [row.get(name) for row in rows] for name in columns})
     sink = pa.BufferOutputStream()

@@ -12,13 +12,14 @@ from gpu.replaying.by_shard import tally_by_shard
 from gpu.replaying.executors import Executor, executor
 from gpu.replaying.files import check_folder, write
 from gpu.replaying.modes import Detectors
+from gpu.replaying.on_trees import TreeReplay, replay_trees, tree_rules, write_result
 from gpu.replaying.partials import Partials, identity
 from gpu.replaying.plan import Plan
 from gpu.replaying.resolving import Asked, resolve
 from gpu.replaying.result import Replay
 from gpu.replaying.settings import ReplaySettings, drawn_temperature
 from gpu.replaying.summary import summarise
-from gpu.trace import Trace, open_trace
+from gpu.trace import Trace, TreeTrace, open_trace
 
 __all__ = ["replay"]
 
@@ -42,12 +43,15 @@ def replay(
     ray: bool = False,
     resume: bool = False,
     progress: Callable[[int, int], None] | None = None,
-) -> Replay:
+) -> Replay | TreeReplay:
     """Evaluate verification rules on the captured rows of a trace.
 
     The trace is read block by block and no more than one block of logits is held by a worker. Target p and draft q are
     made from the logits once a block and shared by all rules, which are the same objects the closed form uses. The
     result depends neither on how the blocks are spread over shards nor on who replays which shard in which order.
+
+    On a trace of draft trees, rules are tree rules, and token-level rules applied to siblings in turn; such a trace is
+    replayed by this process alone, and no failure modes are looked for.
 
     Parameters
     ----------
@@ -85,7 +89,7 @@ def replay(
 
     Returns
     -------
-    Replay
+    Replay, or TreeReplay on a trace of draft trees
         One `RuleResult` a token-level rule and one `BlockRuleResult` a block rule, in the order given. Block efficiency
         is None, with the reason in `notes`, when the draft tokens were not drawn from the q of this replay and the rule
         asks for that.
@@ -93,9 +97,9 @@ def replay(
     Raises
     ------
     InvalidInput
-        No rule, a rule given twice or of draft trees, a draft length above the trace's, a setting outside its domain,
-        a device that is not there, a folder `out` that holds something already, or the beginning of another replay to
-        be resumed.
+        No rule, a rule given twice or not made for such a trace, a draft length above the trace's, a setting outside
+        its domain, a device that is not there, a folder `out` that holds something already, or the beginning of another
+        replay to be resumed.
     UnknownName, ParameterError, NotReadable
         A SPEC that names no rule, a name that is no mode, a parameter outside its domain, or a rule that torch cannot
         read.
@@ -108,7 +112,8 @@ def replay(
     """
     if not isinstance(trace, Trace):
         trace = open_trace(trace)
-    token_rules, block_rules = resolve(rules, draft_length=trace.draft_length)
+    on_trees = isinstance(trace, TreeTrace)
+    asked = tree_rules(rules, trace) if on_trees else resolve(rules, draft_length=trace.draft_length)
     if temperature is None:
         drawn = drawn_temperature(trace)
         temperature = 1.0 if drawn is None else drawn
@@ -125,9 +130,19 @@ def replay(
     if resume and out is None:
         msg = "resume needs the folder that the killed run was given as out"
         raise InvalidInput(msg)
+    if on_trees and (workers != 1 or ray or resume):
+        msg = f"{trace.path} holds draft trees, which one process replays; give no workers, ray or resume"
+        raise InvalidInput(msg)
     if out is not None:
         check_folder(Path(out), overwrite=overwrite, resume=resume)
+    if on_trees:
+        known = _provenance(trace, settings, executor(workers=1, ray=False))
+        found = replay_trees(trace, asked, settings, provenance=known, progress=progress)
+        if out is not None:
+            write_result(found, Path(out))
+        return found
     detectors = Detectors.of(trace, None if modes is True else tuple(modes)) if modes else None
+    token_rules, block_rules = asked
     plan = Plan(token_rules, settings, detectors=detectors, block_rules=block_rules)
     by = executor(workers=workers, ray=ray)
     known = _provenance(trace, settings, by)

@@ -6,8 +6,20 @@ import numpy as np
 import pytest
 
 import fly_theory as ft
+from fly_theory.arrays import array_namespace
 from fly_theory.errors import InvalidInput
-from fly_theory.trees import accept_set_law, amplify, branching, joint_law, position_law, text_law
+from fly_theory.trees import (
+    DRAWINGS,
+    accept_set_law,
+    amplify,
+    branching,
+    first_token_law,
+    independent_law,
+    joint_law,
+    position_law,
+    text_law,
+)
+from fly_theory.trees.enumeration import all_trees, drafted_weights
 
 P, Q = ft.exact(["1/2", "3/10", "3/20", "1/20"]), ft.exact(["1/5", "1/10", "3/10", "2/5"])
 FLOATS = [np.asarray(x, dtype=float) for x in (P, Q)]
@@ -22,6 +34,33 @@ def test_closed_form_of_accept_sets_is_the_enumeration(spec, drawing):
             given = (pair.target[0], pair.draft[0], drafts)
             enumerated = position_law(ft.tree_rule(spec), *given, drawing=drawing).induced
             assert accept_set_law(ft.rule(spec), *given, drawing=drawing).tolist() == enumerated.tolist()
+
+
+@pytest.mark.parametrize(
+    "spec", ["lossless", "lenience:l=1/2", "min-p:base=1/4", "cos:w=1/3", "fuzzy:divergence=tv,t=0.3"]
+)
+def test_independent_draws_in_closed_form_are_the_enumeration(spec):
+    for seed in range(4):
+        pair = ft.ContextTreePair.random(4, 0, seed, exact=True)
+        for drafts in (1, 2, 3):
+            given = (pair.target[0], pair.draft[0], drafts)
+            enumerated = position_law(ft.tree_rule(spec), *given, drawing="with-replacement")
+            closed = independent_law(ft.rule(spec), *given)
+            assert closed.accepted.tolist() == enumerated.accepted.tolist()
+            assert closed.redrawn.tolist() == enumerated.redrawn.tolist()
+
+
+@pytest.mark.parametrize("drawing", DRAWINGS)
+@pytest.mark.parametrize("spec", ["lossless", "min-p:base=1/4", "traversal", "greedy-path"])
+def test_first_tokens_of_all_trees_make_up_the_law_of_the_first_token(spec, drawing):
+    pair, parents, rule = ft.ContextTreePair.random(3, 0, 5, exact=True), (0, 0, 1, 2), ft.tree_rule(spec)
+    target, draft = (ft.exact([row.tolist()] * (len(parents) + 1)) for row in (pair.target[0], pair.draft[0]))
+    trees = all_trees(target, draft, parents, drawing)
+    on_each = drafted_weights(trees)[:, None] * first_token_law(rule.law(trees), trees)
+    assert (
+        array_namespace(on_each).sum(on_each, axis=0).tolist()
+        == joint_law(rule, pair, parents, 1, drawing=drawing).tolist()
+    )
 
 
 def test_tv_grows_to_that_of_the_restricted_draft():
@@ -88,3 +127,5 @@ def test_what_has_no_closed_form_is_refused():
         accept_set_law(ft.rule("typical"), *FLOATS, 2, drawing="without-replacement")
     with pytest.raises(InvalidInput, match="does not decide position by position"):
         amplify(ft.tree_rule("traversal"), *FLOATS, drafts=2, drawing="with-replacement")
+    with pytest.raises(InvalidInput, match="residuals that forget the draws"):
+        independent_law(ft.rule("cactus:delta=0.1"), *FLOATS, 2)
