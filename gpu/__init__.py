@@ -10,6 +10,7 @@ from fly_theory.errors import MissingExtra
 
 if TYPE_CHECKING:
     from gpu.capturing import capture as capture
+    from gpu.draft_sources import compare_sources as compare_sources
     from gpu.replaying import Replay as Replay
     from gpu.replaying import TreeReplay as TreeReplay
     from gpu.replaying import replay as replay
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 # would replace the function by the module.
 _EXPORTS = {
     "capture": "gpu.capturing",
+    "compare_sources": "gpu.draft_sources",
     "Replay": "gpu.replaying",
     "TreeReplay": "gpu.replaying",
     "replay": "gpu.replaying",

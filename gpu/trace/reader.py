@@ -90,6 +90,17 @@ class Trace:
         """
         return self._tokenizer.decode([int(i) for i in ids], skip_special_tokens=False)
 
+    def encode(self, text: str) -> list[int]:
+        """Token ids of a text, without special tokens around it; no model is needed.
+
+        Raises
+        ------
+        TraceError
+            As `decode`.
+        """
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
+
     def token_texts(self) -> list[str | None]:
         """The text of every id by itself, V of them: empty for a special token, None for an id without a token.
 
