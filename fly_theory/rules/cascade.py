@@ -11,7 +11,7 @@ from fly_theory import allowed_sets, divergence
 from fly_theory.arrays import Array, Number, array_namespace, positive_part, scalar
 from fly_theory.claims import Claim, FixedPoint, Induces, MonotoneIn, OnTheLine, ReducesTo
 from fly_theory.parameters import Interval, parameter
-from fly_theory.rules.accept_set import splice
+from fly_theory.rules.accept_set import AllowedSetRule, splice
 from fly_theory.rules.base import Rule, Verdict
 
 
@@ -232,7 +232,7 @@ class CascadeTokenV2(_TokenCascade):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CascadeTokenV3(_TokenCascade):
+class CascadeTokenV3(_TokenCascade, AllowedSetRule):
     """Keep the draft on the min-p set of the target, with base 1 - alpha.
 
     Statement
@@ -258,8 +258,11 @@ class CascadeTokenV3(_TokenCascade):
     name: ClassVar[str] = "cascade-token-v3"
     alpha: Number = parameter(Interval(0, 1), "tolerance; the set is min-p with base 1 - alpha", typical=(0, 0.5, 0.9))
 
-    def _set(self, p: Array, q: Array) -> Array:
+    def allowed_set(self, p: Array) -> Array:
         return allowed_sets.min_p(p, 1 - self.exact("alpha"))
+
+    def _set(self, p: Array, q: Array) -> Array:
+        return self.allowed_set(p)
 
     @property
     def claims(self) -> tuple[Claim, ...]:

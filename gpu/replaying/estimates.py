@@ -67,9 +67,13 @@ def estimate(tally: Tally, name: str, measures: Mapping[str, Measure] = MEASURES
     return Estimate(mean, low, high, max(total.largest for total in totals), mean)
 
 
-def difference(tally: Tally, reference: Tally, name: str) -> Estimate:
-    """The mean of a finite measure minus that of another rule on the same blocks, with its own interval."""
-    pairs = [(totals[name], reference.prompts[prompt][name]) for prompt, totals in tally.prompts.items()]
+def difference(tally: Tally, reference: Tally, name: str, reference_name: str | None = None) -> Estimate:
+    """The mean of a finite measure minus that of another rule on the same blocks, with its own interval.
+
+    `reference_name` is what the measure is called there, if it has another name.
+    """
+    theirs = reference_name or name
+    pairs = [(totals[name], reference.prompts[prompt][theirs]) for prompt, totals in tally.prompts.items()]
     mean, low, high = clustered_mean([(ours.sum - theirs.sum, ours.finite) for ours, theirs in pairs])
     return Estimate(mean, low, high, finite_mean=mean)
 

@@ -8,6 +8,7 @@ from typing import Any
 from fly_theory.errors import InvalidInput
 from fly_theory.files import json_text, write_bytes
 from gpu.replaying.block_result import BlockRuleResult
+from gpu.replaying.comparison import Comparison
 from gpu.replaying.measures import BASELINE, MATCHED
 from gpu.replaying.partials import FOLDER as PARTIALS
 from gpu.replaying.report import html
@@ -115,8 +116,17 @@ def _row(replay: Replay, result: RuleResult) -> dict[str, Any]:
         | _columns(result.figures)
         | _columns(result.matched or {}, MATCHED)
         | _columns(result.baseline or {}, BASELINE)
+        | _compared(result.comparison)
         | {"tv_edges": list(TV_EDGES), "tv_counts": list(result.tv_histogram), "notes": list(result.notes)}
     )
+
+
+def _compared(comparison: Comparison | None) -> dict[str, Any]:
+    if comparison is None:
+        return {}
+    differences = {name: getattr(comparison, name) for name in ("tokens_per_call", "acceptance", "tv")}
+    told = {"matched_to": comparison.against, "verdict": comparison.verdict}
+    return told | _columns(differences, f"minus_{BASELINE}")
 
 
 def _columns(figures: Figures, prefix: str = "") -> dict[str, float | None]:

@@ -1,7 +1,9 @@
 """The headline of a report: what stands out, in sentences."""
 
 from collections.abc import Iterator, Sequence
+from typing import get_args
 
+from gpu.replaying.comparison import Verdict
 from gpu.replaying.result import Replay, RuleResult
 from gpu.replaying.wording import interval, number, percent
 
@@ -33,10 +35,30 @@ def _of_token_rules(replay: Replay) -> Iterator[str]:
             f"{wasteful.spec} is farthest from the TV line (waste {number(wasteful['waste'], digits=3)}): a rule that "
             "rejects as often could be that much closer to the target."
         )
+    yield from _matched(replay)
     leaking = [result for result in replay if result["outside_support"].mean > _NOTABLE]
     if leaking:
         shares = ", ".join(f"{result.spec} ({percent(result['outside_support'])})" for result in leaking)
         yield f"Tokens to which the target gives no mass are emitted by {shares}."
+
+
+def _matched(replay: Replay) -> Iterator[str]:
+    compared = [result for result in replay if result.comparison and result.comparison.verdict]
+    for against, what in (
+        ("p_A", "Against lossless verification of the same truncated target"),
+        ("own law", "Against the verifier that samples their own output law exactly"),
+    ):
+        by_verdict = {
+            verdict: [r.spec for r in compared if (r.comparison.against, r.comparison.verdict) == (against, verdict)]
+            for verdict in get_args(Verdict)
+        }
+        told = [f"{verdict} for {', '.join(specs)}" for verdict, specs in by_verdict.items() if specs]
+        if told:
+            yield f"{what}: {'; '.join(told)}."
+    off = [result for result in compared if result.matched is not None and result.matched["tv"].mean > _NOTABLE]
+    if off:
+        shares = ", ".join(f"{result.spec} ({number(result.matched['tv'], digits=3)})" for result in off)
+        yield f"What truncated sampling itself would write is not what these write, by their TV to p_A: {shares}."
 
 
 def _speed(results: Sequence[RuleResult]) -> Iterator[str]:

@@ -12,7 +12,18 @@ from fly_theory.distributions import trusted_inputs
 from fly_theory.rules.accept_set import AllowedSetRule
 from fly_theory.rules.base import Rule
 
-__all__ = ["BASELINE", "DISTANCES", "MATCHED", "MEASURES", "Further", "Judged", "Measure", "measure", "measure_draft"]
+__all__ = [
+    "BASELINE",
+    "DISTANCES",
+    "MATCHED",
+    "MEASURES",
+    "Further",
+    "Judged",
+    "Measure",
+    "efficiency",
+    "measure",
+    "measure_draft",
+]
 
 
 @dataclass(frozen=True)
@@ -89,7 +100,8 @@ MEASURES = {
 # The measures of an output against a target.
 DISTANCES = ("tv", "kl", "reverse_kl", "js", "max_ratio", "waste", "argmax_flip", "outside_support")
 
-# Prefixes: the same measures against the matched truncated target p_A, and those of lossless verification of p_A.
+# Prefixes: the same measures against the matched truncated target p_A, and those of what a rule is held against:
+# lossless verification of p_A, or of the rule's own output law (`gpu.replaying.baselines`).
 MATCHED = "matched_"
 BASELINE = "baseline_"
 
@@ -136,12 +148,12 @@ def measure(
     with trusted_inputs():
         verdict = rule.verdict(p, q)
         out = rule.induced_from(verdict, q, checked=checked)
-        measures = _efficiency(verdict.accepted, q, tokens) | _distances(p, q, out, verdict.accepted)
+        measures = efficiency(verdict.accepted, q, tokens) | _distances(p, q, out, verdict.accepted)
         if isinstance(rule, AllowedSetRule):
             target = rule.matched_target(p)
             covered = array_namespace(q).minimum(q, target)
             measures |= _prefixed(MATCHED, _distances(target, q, out, verdict.accepted))
-            measures |= _prefixed(BASELINE, _efficiency(covered, q, tokens))
+            measures |= _prefixed(BASELINE, efficiency(covered, q, tokens))
             measures[f"{BASELINE}tv"] = divergence.total_variation(p, target)
         judged = Judged(rule, p, q, verdict.accepted, out, tokens)
         for values in further:
@@ -158,7 +170,8 @@ def measure_draft(p: Array, q: Array, tokens: Array) -> dict[str, Array]:
     return distances | {"impossible_drafts": xp.sum(impossible, axis=-1, keepdims=True)}
 
 
-def _efficiency(accepted: Array, q: Array, tokens: Array) -> dict[str, Array]:
+def efficiency(accepted: Array, q: Array, tokens: Array) -> dict[str, Array]:
+    """Acceptance (K,) and expected accepted length (1,) of a verifier from the draft mass (K, V) that it accepts."""
     xp = array_namespace(accepted)
     survives, drafted = take(accepted, tokens), take(q, tokens)
     keep = survives / xp.where(drafted > 0, drafted, xp.ones_like(drafted))

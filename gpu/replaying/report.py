@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from fly_theory.files import json_text
 from gpu.replaying.block_measures import BLOCK_FIGURES, BlockFigure
+from gpu.replaying.comparison import VERDICT_RULE
 from gpu.replaying.estimates import CONFIDENCE
 from gpu.replaying.findings import findings
 from gpu.replaying.measures import MEASURES, Measure
@@ -54,6 +55,7 @@ def html(replay: Replay) -> str:
         block_figures=BLOCK_FIGURES,
         meanings=_meanings(replay),
         confidence=CONFIDENCE,
+        verdict_rule=VERDICT_RULE,
         efficiency=replay.rules and Markup(inline_svg(efficiency_against_divergence(replay), "efficiency")),
         distribution=replay.rules and Markup(inline_svg(tv_distribution(replay), "distribution")),
         drawn=lambda rule, case: Markup(

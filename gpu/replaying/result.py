@@ -8,6 +8,7 @@ from fly_theory.errors import unknown_name
 from fly_theory.rules.base import Rule
 from gpu.replaying.block_result import BlockRuleResult
 from gpu.replaying.cases import Case
+from gpu.replaying.comparison import Comparison
 from gpu.replaying.estimates import CONFIDENCE, Estimate
 from gpu.replaying.modes.consistency import Consistency
 from gpu.replaying.modes.found import ModeResult
@@ -36,7 +37,10 @@ class RuleResult:
     matched
         For a rule with an allowed set: the figures of its output against the target truncated to that set, p_A.
     baseline
-        For a rule with an allowed set: acceptance and block efficiency of verifying p_A losslessly, and TV(p, p_A).
+        What a lossy rule is held against: acceptance and block efficiency of verifying losslessly the target p_A of its
+        allowed set, and TV(p, p_A); for a rule without one, of sampling its own output law exactly.
+    comparison
+        The rule minus its baseline, with a verdict.
     tv_histogram
         Numbers of positions by TV(p, out): below the first of `TV_EDGES`, which is rounding, then between each two.
     worst
@@ -51,6 +55,7 @@ class RuleResult:
     figures: Figures
     matched: Figures | None
     baseline: Figures | None
+    comparison: Comparison | None
     tv_histogram: tuple[int, ...]
     worst: tuple[Case, ...]
     modes: tuple[ModeResult, ...]
@@ -71,6 +76,7 @@ class RuleResult:
             "figures": _plain(self.figures),
             "matched": None if self.matched is None else _plain(self.matched),
             "baseline": None if self.baseline is None else _plain(self.baseline),
+            "comparison": self.comparison and self.comparison.to_json(),
             "tv_histogram": {"edges": TV_EDGES, "counts": self.tv_histogram},
             "worst": [case.to_json() for case in self.worst],
             "modes": [found.to_json() for found in self.modes],

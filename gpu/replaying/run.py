@@ -8,6 +8,7 @@ import torch
 
 from fly_theory.errors import InvalidInput
 from fly_theory.provenance import provenance
+from gpu.replaying.baselines import own_law
 from gpu.replaying.by_shard import tally_by_shard
 from gpu.replaying.executors import Executor, executor
 from gpu.replaying.files import check_folder, write
@@ -143,7 +144,7 @@ def replay(
         return found
     detectors = Detectors.of(trace, None if modes is True else tuple(modes)) if modes else None
     token_rules, block_rules = asked
-    plan = Plan(token_rules, settings, detectors=detectors, block_rules=block_rules)
+    plan = Plan(token_rules, settings, (own_law,), detectors=detectors, block_rules=block_rules)
     by = executor(workers=workers, ray=ray)
     known = _provenance(trace, settings, by)
     partials = None if out is None else Partials(Path(out), identity(trace.sha256, plan, known), resume=resume)

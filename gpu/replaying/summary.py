@@ -10,6 +10,7 @@ from fly_theory.rules.base import Rule
 from fly_theory.rules.lossless import Lossless
 from gpu.replaying.block_summary import block_notes, summarise_block_rules
 from gpu.replaying.cases import examine
+from gpu.replaying.comparison import compare
 from gpu.replaying.estimates import CONFIDENCE, Estimate, difference, estimate
 from gpu.replaying.measures import BASELINE, DISTANCES, MATCHED, MEASURES
 from gpu.replaying.modes import ZERO_RESIDUAL, Consistency, Level, mode_results
@@ -45,16 +46,18 @@ def summarise(
         look = cache(partial(examine, trace, settings, rule))
         gain = None if lossless is None or mismatch else difference(tally, lossless, "accepted_per_call")
         figures = _efficiency(tally, mismatch=mismatch) | {"gain_over_lossless": gain} | _distances(tally)
-        matched = baseline = None
-        if f"{MATCHED}tv" in tally.measures:
-            matched = _distances(tally, MATCHED)
-            baseline = _efficiency(tally, BASELINE, mismatch=mismatch) | _distances(tally, BASELINE)
+        matched = _distances(tally, MATCHED) or None
+        baseline = None
+        if f"{BASELINE}acceptance" in tally.measures:
+            distances = _distances(tally, BASELINE) or {"tv": figures["tv"]}
+            baseline = _efficiency(tally, BASELINE, mismatch=mismatch) | distances
         results.append(
             RuleResult(
                 rule=rule,
                 figures=figures,
                 matched=matched,
                 baseline=baseline,
+                comparison=compare(tally, identified=mismatch is None),
                 tv_histogram=tuple(tally.tv_histogram),
                 worst=tuple(
                     look(worst.block, worst.position) for worst in tally.worst["tv"] if worst.value >= TV_EDGES[0]
