@@ -114,8 +114,8 @@ def test_text_of_the_models_is_escaped(page: str) -> None:
 
 def test_the_page_has_every_part(page: str, document: dict) -> None:
     text = " ".join("".join(Structure(page).text).split())
-    for heading in ("Figures", "Lossy rules against what they are matched to", "Truncation rules against the truncated target",
-                    "What acceptance costs",
+    for heading in ("Figures", "Lossy rules against what they are matched to",
+                    "Truncation rules against the truncated target", "What acceptance costs",
                     "How the divergence is spread", "The worst positions", "What the figures mean", "Read with care",
                     "Settings and provenance"):  # fmt: skip
         assert heading in text
