@@ -56,7 +56,8 @@ def rule_class(name: str, *, level: Level = "token") -> type:
             if other != level and name in _registered(other):
                 msg = f"{name!r} is a {other}-level rule; use ft.{_MAKERS[other]}({name!r})"
                 raise UnknownName(msg)
-        raise unknown_name(name, kind=f"{level}-level rule", known=registered)
+        # Token-level rules lift to the other levels, so their names are allowed there too.
+        raise unknown_name(name, kind=f"{level}-level rule", known={*registered, *_registered("token")})
     loaded: type = registered[name].load()
     return loaded
 

@@ -1,4 +1,4 @@
-"""Logits of real model pairs: capture them into a trace, read the trace, replay verification rules on it (torch).
+"""Real model pairs: capture their logits into a trace, replay verification rules on it, decode with them live (torch).
 
 The names below are imported on first use, so that `import gpu` needs neither torch nor transformers.
 """
@@ -10,6 +10,9 @@ from fly_theory.errors import MissingExtra
 
 if TYPE_CHECKING:
     from gpu.capturing import capture as capture
+    from gpu.decoding.generating import speculative_generate as speculative_generate
+    from gpu.decoding.result import Decoding as Decoding
+    from gpu.decoding.run import decode as decode
     from gpu.draft_sources import compare_sources as compare_sources
     from gpu.replaying import Replay as Replay
     from gpu.replaying import TreeReplay as TreeReplay
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
 _EXPORTS = {
     "capture": "gpu.capturing",
     "compare_sources": "gpu.draft_sources",
+    "decode": "gpu.decoding.run",
+    "Decoding": "gpu.decoding.result",
+    "speculative_generate": "gpu.decoding.generating",
     "Replay": "gpu.replaying",
     "TreeReplay": "gpu.replaying",
     "replay": "gpu.replaying",
@@ -41,6 +47,9 @@ _EXPORTS = {
     "write_trees": "gpu.trace",
 }
 
+# Those that run models.
+_NEED_MODELS = ("capture", "decode", "speculative_generate")
+
 __all__ = list(_EXPORTS)
 
 
@@ -51,7 +60,7 @@ def __getattr__(name: str) -> Any:
     try:
         value = getattr(import_module(_EXPORTS[name]), name)
     except ModuleNotFoundError as error:
-        extra = "capture" if name == "capture" else "replay"
+        extra = "capture" if name in _NEED_MODELS else "replay"
         msg = f"gpu.{name} needs the package {error.name!r}; install it with: pip install 'fly-theory[{extra}]'"
         raise MissingExtra(msg) from error
     globals()[name] = value

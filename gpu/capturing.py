@@ -9,7 +9,9 @@ from typing import Any
 import torch
 
 from fly_theory.errors import InvalidInput
+from gpu.devices import resolve_device
 from gpu.drafting import Place, continuations, draft_blocks
+from gpu.encoding import encode
 from gpu.models import Pair, load_pair
 from gpu.prompts import Prompt, read_prompts
 from gpu.settings import CaptureSettings, Device, Dtype
@@ -110,11 +112,13 @@ blocks_per_shard, batch_size, device
         seed=seed,
         blocks_per_shard=blocks_per_shard,
         batch_size=batch_size,
-        device=_resolve(device),
+        device=resolve_device(device),
     )
     used = read_prompts(prompts)[:blocks]
     pair = load_pair(target, draft, dtype=DTYPES[model_dtype], device=torch.device(settings.device))
-    prompt_ids = [_encode(pair, prompt, settings) for prompt in used]
+    prompt_ids = [
+        encode(pair, prompt, chat=chat, continuation=continuation, draft_length=draft_length) for prompt in used
+    ]
     if shape is not None and shape.siblings > pair.common:
         msg = f"tree: {shape.siblings} siblings cannot all differ; both models know {pair.common} ids"
         raise InvalidInput(msg)
@@ -187,33 +191,6 @@ def _positions(length: int, count: int) -> list[int]:
     return [(2 * i + 1) * length // (2 * count) for i in range(count)]
 
 
-def _encode(pair: Pair, prompt: Prompt, settings: CaptureSettings) -> list[int]:
-    text, with_special = prompt.text, True
-    if settings.chat:
-        if not pair.tokenizer.chat_template:
-            msg = "chat=True, but the target's tokenizer has no chat template; use chat=False"
-            raise InvalidInput(msg)
-        message = [{"role": "user", "content": prompt.text}]
-        text = pair.tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
-        with_special = False
-    ids: list[int] = pair.tokenizer(text, add_special_tokens=with_special)["input_ids"]
-    if not ids:
-        msg = f"prompt {prompt.id!r} has no token: {prompt.text!r}"
-        raise InvalidInput(msg)
-    if max(ids) >= pair.common:
-        msg = f"prompt {prompt.id!r} has the token id {max(ids)}; both models know only ids below {pair.common}"
-        raise InvalidInput(msg)
-    needed = len(ids) + settings.continuation + settings.draft_length
-    for role, model in (("target", pair.target), ("draft", pair.draft)):
-        if model.context_limit is not None and needed > model.context_limit:
-            msg = (
-                f"prompt {prompt.id!r} has {len(ids)} tokens and needs {needed} with its continuation and the draft; "
-                f"the {role} reads {model.context_limit}"
-            )
-            raise InvalidInput(msg)
-    return ids
-
-
 def _header(
     pair: Pair, prompts: Sequence[Prompt], prompt_ids: Sequence[list[int]], settings: CaptureSettings
 ) -> TraceHeader:
@@ -249,12 +226,3 @@ def _header(
     if settings.tree is None:
         return header
     return TreeHeader(**vars(header), nodes=settings.tree.nodes, drawing=settings.tree.drawing)
-
-
-def _resolve(device: Device) -> Device:
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if device == "cuda" and not torch.cuda.is_available():
-        msg = "device='cuda', but torch sees no CUDA device; use 'cpu' or 'auto'"
-        raise InvalidInput(msg)
-    return device

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from fly_theory.distributions import softmax
 
-CONTEXT, DRAFT = 0, 1
+CONTEXT, DRAFT, LIVE = 0, 1, 2
 
 
 def uniforms(seed: int, stream: int, prompt: int, block: int, count: int) -> np.ndarray:

@@ -1,10 +1,13 @@
-"""The settings of a capture, with their defaults and what is allowed; needs no torch."""
+"""The settings of capture and of live decoding, with their defaults and what is allowed; needs no torch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal, get_args
 
+import numpy as np
+
+from fly_theory.distributions import warp
 from fly_theory.errors import InvalidInput
 from gpu.tree_shapes import TreeShape
 
@@ -62,19 +65,78 @@ class CaptureSettings:
 
     def __post_init__(self) -> None:
         for name in ("draft_length", "blocks", "continuation", "blocks_per_shard", "batch_size"):
-            self._require(name, lambda n: isinstance(n, int) and n >= 1, "an integer of at least 1")
+            _require(self, name, lambda n: isinstance(n, int) and n >= 1, "an integer of at least 1")
         for name in ("temperature", "context_temperature"):
-            self._require(name, lambda t: isfinite(t) and t >= 0, "a number in [0, inf)")
+            _require(self, name, lambda t: isfinite(t) and t >= 0, "a number in [0, inf)")
         if self.tree is not None and self.temperature == 0:
             msg = "temperature=0.0 draws the same token for all siblings of a tree; allowed with tree: above 0"
             raise InvalidInput(msg)
-        self._require("seed", lambda n: isinstance(n, int) and 0 <= n < 2**64, "an integer in [0, 2^64)")
+        _require(self, "seed", lambda n: isinstance(n, int) and 0 <= n < 2**64, "an integer in [0, 2^64)")
         for name, choices in (("dtype", Dtype), ("model_dtype", Dtype), ("device", Device)):
             allowed = get_args(choices)
-            self._require(name, lambda value, allowed=allowed: value in allowed, " or ".join(allowed))
+            _require(self, name, lambda value, allowed=allowed: value in allowed, " or ".join(allowed))
 
-    def _require(self, name: str, holds: Callable[[Any], bool], allowed: str) -> None:
-        value = getattr(self, name)
-        if not holds(value):
-            msg = f"{name}={value!r}; allowed: {allowed}"
-            raise InvalidInput(msg)
+
+@dataclass(frozen=True, kw_only=True)
+class DecodeSettings:
+    """How texts are decoded live.
+
+    Attributes
+    ----------
+    draft_length
+        K, draft tokens in a round.
+    max_new_tokens
+        Longest continuation of a prompt, in tokens.
+    temperature
+        Of both models, 0 for the argmax; None is the rule's own where it has one (FLy and its variants), or else 1.
+    top_k, top_p, min_p, epsilon, eta
+        Warpers of both models, in the order of `fly_theory.warp`.
+    stop
+        Texts that end a continuation with the token that completes one of them.
+    chat
+        Whether a prompt is put into the tokenizer's chat template, as the user's message.
+    model_dtype
+        What both models compute in; laws are made of their logits in float64.
+    seed
+        Of every random draw.
+    device
+        cpu, cuda, or auto: cuda where there is one.
+    """
+
+    draft_length: int = 8
+    max_new_tokens: int = 64
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    epsilon: float | None = None
+    eta: float | None = None
+    stop: tuple[str, ...] = ()
+    chat: bool = False
+    model_dtype: Dtype = "float32"
+    seed: int = 0
+    device: Device = "auto"
+
+    def __post_init__(self) -> None:
+        for name in ("draft_length", "max_new_tokens"):
+            _require(self, name, lambda n: isinstance(n, int) and n >= 1, "an integer of at least 1")
+        _require(self, "seed", lambda n: isinstance(n, int) and 0 <= n < 2**64, "an integer in [0, 2^64)")
+        texts = "texts that are not empty"
+        _require(self, "stop", lambda stop: all(isinstance(text, str) and text for text in stop), texts)
+        for name, choices in (("model_dtype", Dtype), ("device", Device)):
+            allowed = get_args(choices)
+            _require(self, name, lambda value, allowed=allowed: value in allowed, " or ".join(allowed))
+        warp(np.zeros(1), temperature=1.0 if self.temperature is None else self.temperature, **self.warpers)
+
+    @property
+    def warpers(self) -> dict[str, Any]:
+        """The warpers in use, as arguments of `fly_theory.warp`."""
+        named = {name: getattr(self, name) for name in ("top_k", "top_p", "min_p", "epsilon", "eta")}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+def _require(settings: Any, name: str, holds: Callable[[Any], bool], allowed: str) -> None:
+    value = getattr(settings, name)
+    if not holds(value):
+        msg = f"{name}={value!r}; allowed: {allowed}"
+        raise InvalidInput(msg)

@@ -31,7 +31,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str | Text]], *, nume
     return made
 
 
-def display(*parts: str | Table) -> None:
+def display(*parts: str | Text | Table) -> None:
     """Print texts and tables; in a terminal they fold to its width, elsewhere every row keeps to its line."""
     console = Console(file=sys.stdout, highlight=False, markup=False)
     if console.is_terminal:

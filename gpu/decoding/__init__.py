@@ -1,0 +1,1 @@
+"""Live decoding: a verification rule in a real speculative loop, on-policy, with key-value caches."""
