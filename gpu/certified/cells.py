@@ -1,0 +1,166 @@
+"""What is known of rows: some tokens one by one, the others by their mass."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from gpu.certified.lines import Lines
+
+__all__ = ["ROUNDING", "Cells"]
+
+# By which share of the sum of the magnitudes a sum of floats is moved outwards, and by how much a row may miss one.
+ROUNDING = 2.0**-40
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Rows (R) of a target p and a draft q, each of total mass 1: heads seen one by one, and unseen tokens.
+
+    The first columns of heads, `known` of them, are tokens of which both p and q are known, in order of token id. A
+    token of which only one is known has `pieces` columns: the segments one of which it lies in.
+
+    Attributes
+    ----------
+    vocabulary
+        V, the number of tokens.
+    head_p, head_q
+        (R, H) p and q at the columns of heads, along the segment where they are not known.
+    unseen
+        (R, 1) how many tokens are not heads.
+    cap_p, cap_q
+        (R, 1) upper bounds of p and of q at any unseen token.
+    nodes
+        (R, G + 1) or (1, G + 1) rising directions q/(p+q), from the least an unseen token can have to the greatest;
+        the sectors are what lies between two.
+    drafted
+        (R,) column of the draft token, one of the known ones.
+    summed
+        (R, 1) p and q of all unseen tokens, where they were summed; else these are what the heads leave of one.
+    entropy_p
+        (R, 1) the entropy of p in nats, where it was summed.
+    """
+
+    vocabulary: int
+    head_p: Lines
+    head_q: Lines
+    unseen: Tensor
+    cap_p: Tensor
+    cap_q: Tensor
+    nodes: Tensor
+    drafted: Tensor
+    known: int
+    pieces: int = 1
+    summed: tuple[Tensor, Tensor] | None = None
+    entropy_p: Tensor | None = None
+
+    @property
+    def rows(self) -> int:
+        """R."""
+        return self.drafted.shape[0]
+
+    @cached_property
+    def tail_p(self) -> Lines:
+        """p in each sector, for a token with p + q = 1."""
+        return Lines.exact(1 - self.nodes[:, :-1], 1 - self.nodes[:, 1:])
+
+    @cached_property
+    def tail_q(self) -> Lines:
+        """q in each sector, for a token with p + q = 1."""
+        return Lines.exact(self.nodes[:, :-1], self.nodes[:, 1:])
+
+    @cached_property
+    def weight_cap(self) -> Tensor:
+        """(R, G) upper bound of p + q at an unseen token of each sector; 0 where no token is unseen."""
+        by_p, by_q = self.cap_p / (1 - self.nodes[:, 1:]), self.cap_q / self.nodes[:, :-1]
+        # A direction without p (or q) is not bounded by what p (or q) can be: 0/0 counts as infinite.
+        cap = torch.minimum(by_p.nan_to_num(torch.inf, posinf=torch.inf), by_q.nan_to_num(torch.inf, posinf=torch.inf))
+        return cap.masked_fill(self.unseen == 0, 0)
+
+    @cached_property
+    def all_seen(self) -> bool:
+        """Whether both p and q are known at every head."""
+        return self.known == self.head_p.low_left.shape[-1]
+
+    def per_head(self, x: Tensor, over: Callable[..., Tensor]) -> Tensor:
+        """Columns (R, H) brought together to one a head: over the segments that a token may lie in by `over`."""
+        if self.all_seen:
+            return x
+        return torch.cat(
+            [x[:, : self.known], over(x[:, self.known :].unflatten(-1, (-1, self.pieces)), dim=-1)], dim=-1
+        )
+
+    def per_column(self, x: Tensor) -> Tensor:
+        """One value a head, given to each of its columns."""
+        if self.all_seen:
+            return x
+        return torch.cat([x[:, : self.known], x[:, self.known :].repeat_interleave(self.pieces, dim=-1)], dim=-1)
+
+    @cached_property
+    def blurred_p(self) -> Lines:
+        """p at the heads where p or q is unknown, 0 at the others."""
+        return self.head_p.rising(self._blurred)
+
+    @cached_property
+    def blurred_q(self) -> Lines:
+        """q at the heads where p or q is unknown, 0 at the others."""
+        return self.head_q.rising(self._blurred)
+
+    @cached_property
+    def rest_p(self) -> Tensor:
+        """(R, 1) the p of everything but the heads where both p and q are known."""
+        return self._rest(self.head_p) if self.summed is None else self.summed[0]
+
+    @cached_property
+    def rest_q(self) -> Tensor:
+        """(R, 1) the q of everything but the heads where both p and q are known."""
+        return self._rest(self.head_q) if self.summed is None else self.summed[1]
+
+    def _rest(self, head: Lines) -> Tensor:
+        return (1 - head.low_left[:, : self.known].sum(-1, keepdim=True)).clamp(min=0)
+
+    def _blurred(self, end: Tensor) -> Tensor:
+        end = end.clone()
+        end[:, : self.known] = 0
+        return end
+
+    @cached_property
+    def mass_p(self) -> tuple[Tensor, Tensor]:
+        """(R, 1) bounds of the p of all unseen tokens."""
+        return self._unseen_mass(self.head_p, self.unseen * self.cap_p) if self.summed is None else self.summed[:1] * 2
+
+    @cached_property
+    def mass_q(self) -> tuple[Tensor, Tensor]:
+        """(R, 1) bounds of the q of all unseen tokens."""
+        return self._unseen_mass(self.head_q, self.unseen * self.cap_q) if self.summed is None else self.summed[1:] * 2
+
+    @cached_property
+    def gathered(self) -> "Cells":
+        """The same rows with all heads, known exactly, taken as one: enough for sums of what is linear."""
+        p, q = (Lines.exact(head.low_left.sum(-1, keepdim=True)) for head in (self.head_p, self.head_q))
+        return replace(self, head_p=p, head_q=q, known=1, drafted=torch.zeros_like(self.drafted))
+
+    @cached_property
+    def empty(self) -> Tensor:
+        """(R, 1) rows whose unseen tokens have no mass at all, if there are any."""
+        return (self.mass_p[1] <= 0) & (self.mass_q[1] <= 0)
+
+    @cached_property
+    def directions(self) -> tuple[Tensor, ...]:
+        """(R, 1) each: directions that the unseen mass as a whole may have, cut to the nodes."""
+        middle = tuple(sum(mass) / 2 for mass in (self.mass_p, self.mass_q))
+        masses = (
+            [middle] if self.all_seen else [(self.mass_p[1], self.mass_q[0]), middle, (self.mass_p[0], self.mass_q[1])]
+        )
+        least, most = self.nodes[:, :1], self.nodes[:, -1:]
+        return tuple((q / (p + q)).nan_to_num(0.5).clamp(least, most) for p, q in masses)
+
+    def _unseen_mass(self, head: Lines, most: Tensor) -> tuple[Tensor, Tensor]:
+        low, high = (
+            1 - self.per_head(end, over).sum(-1, keepdim=True)
+            for end, over in ((head.high, torch.amax), (head.low, torch.amin))
+        )
+        high = torch.minimum((high + ROUNDING).clamp(min=0), most)
+        return torch.minimum((low - ROUNDING).clamp(min=0), high), high

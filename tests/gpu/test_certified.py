@@ -1,0 +1,166 @@
+"""Certified figures: intervals that contain the value the whole row has, whatever the unseen tokens are."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import fly_theory as ft
+from fly_theory.errors import NotReadable, ZeroResidualError
+from fly_theory.registry import rules
+from fly_theory.rules.base import Rule
+from gpu.certified.cells import Cells
+from gpu.certified.heads import cells_of_rows, cells_of_top
+from gpu.certified.measures import draft_bounds, rule_bounds
+from gpu.replaying.measures import measure, measure_draft
+from tests.strategies import pairs, rule_objects
+
+# They sort the whole vocabulary.
+UNREADABLE = {"cactus", "mentored"}
+READABLE = tuple(name for name in rules(level="token") if name not in UNREADABLE)
+
+# Rounding of the value that an interval is held against.
+ROUNDING = 1e-12
+
+
+def top(x: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    largest = x.topk(min(k, x.shape[-1]), dim=-1)
+    return largest.indices, largest.values, largest.values[:, -1:]
+
+
+def seen_by_top(p: torch.Tensor, q: torch.Tensor, tokens: torch.Tensor, k: int) -> Cells:
+    drafted = tuple(x.gather(-1, tokens[:, None])[:, 0] for x in (p, q))
+    return cells_of_top(p.shape[-1], tokens, top(p, k), top(q, k), drafted)
+
+
+def contained(rule: Rule, p: torch.Tensor, q: torch.Tensor, tokens: torch.Tensor, cells: Cells) -> dict[str, float]:
+    """Hold every figure against its interval, and return the widths of the intervals."""
+    exact = measure(rule, p, q, tokens)
+    bounds = rule_bounds(rule, cells, len(tokens))
+    assert bounds.keys() == exact.keys()
+    widths = {}
+    for name, (low, high) in bounds.items():
+        value = exact[name]
+        tolerance = ROUNDING * (1 + value.abs().nan_to_num(posinf=0))
+        assert bool(((low <= value + tolerance) & (value <= high + tolerance)).all()), (name, low, value, high)
+        widths[name] = float((high - low).nan_to_num(0.0, posinf=math.inf).mean())
+    return widths
+
+
+def rows(pair: tuple[np.ndarray, np.ndarray], token: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    p, q = (torch.from_numpy(np.array([law])) for law in pair)
+    return p, q, torch.tensor([token])
+
+
+# -- soundness ---------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(st.data(), pairs(), rule_objects(READABLE))
+def test_intervals_contain_the_figures_of_any_completion(
+    data: st.DataObject, pair: tuple[np.ndarray, np.ndarray], rule: Rule
+) -> None:
+    size = len(pair[0])
+    drafted = data.draw(st.sampled_from(np.flatnonzero(pair[1]).tolist()))
+    p, q, tokens = rows(pair, drafted)
+    try:
+        measure(rule, p, q, tokens)
+    except ZeroResidualError:
+        assume(False)
+    contained(rule, p, q, tokens, seen_by_top(p, q, tokens, data.draw(st.integers(1, size))))
+    tail = data.draw(st.sampled_from([0.0, 1e-6, 1e-3, 0.1, 0.5, 2.0]))
+    contained(rule, p, q, tokens, cells_of_rows(p, q, tokens, tail))
+
+
+@given(st.data(), pairs())
+def test_intervals_of_the_pair_itself(data: st.DataObject, pair: tuple[np.ndarray, np.ndarray]) -> None:
+    p, q, tokens = rows(pair, data.draw(st.sampled_from(np.flatnonzero(pair[1]).tolist())))
+    exact = measure_draft(p, q, tokens)
+    for name, (low, high) in draft_bounds(seen_by_top(p, q, tokens, data.draw(st.integers(1, len(pair[0]))))).items():
+        assert float(low) <= float(exact[name]) * (1 + ROUNDING) + ROUNDING, name
+        assert float(high) >= float(exact[name]) * (1 - ROUNDING) - ROUNDING, name
+
+
+@pytest.mark.parametrize("spec", ["cactus:delta=0.1", "mentored"])
+def test_a_rule_that_sorts_the_vocabulary_says_so(spec: str) -> None:
+    p, q = torch.rand(3, 9, generator=torch.Generator().manual_seed(0)).double(), torch.full((3, 9), 1 / 9).double()
+    cells = cells_of_rows(p / p.sum(-1, keepdim=True), q, torch.zeros(3, dtype=torch.int64), 0.1)
+    with pytest.raises(NotReadable, match="argsort, which takes every token"):
+        rule_bounds(ft.rule(spec), cells, 3)
+
+
+def test_a_rule_that_surely_has_nothing_to_redraw_from_is_named() -> None:
+    class Nothing(Rule):
+        name = "nothing"
+
+        def verdict(self, p: torch.Tensor, q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return 0 * q, 0 * p
+
+    p = torch.tensor([[0.5, 0.5, 0.0]], dtype=torch.float64)
+    with pytest.raises(ZeroResidualError, match="nothing rejects with probability 1 in row 0"):
+        rule_bounds(Nothing(), cells_of_rows(p, p, torch.tensor([0]), 0.1), 1)
+
+
+# -- tightness ---------------------------------------------------------------------------------------------------------
+
+
+def zipf(count: int, size: int, *, seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Long-tailed rows of a target and a draft that knows it roughly."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = -1.3 * torch.arange(1, size + 1).double().log() + 0.3 * torch.randn(
+        count, size, generator=generator, dtype=torch.float64
+    )
+    p = torch.softmax(logits, -1)
+    q = torch.softmax(logits + 0.6 * torch.randn(count, size, generator=generator, dtype=torch.float64), -1)
+    return p, q, torch.multinomial(q, 1, generator=generator)[:, 0]
+
+
+SPECS = (
+    "lossless",
+    "lenience:l=0.5",
+    "lenience-substituted:l=0.3",
+    "cos:w=0.3",
+    "gated-ceiling:base=0.2,l=0.5",
+    "min-p:base=0.1",
+    "typical:eps=0.2,delta=0.6",
+    "truncated-min-p:base=0.2",
+    "top-k-match:k=3",
+    "sample-match:n=2",
+    "fuzzy:divergence=js,t=0.05",
+    "cascade-opt:alpha=0.25",
+)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_intervals_shrink_with_what_is_seen(spec: str) -> None:
+    p, q, tokens = zipf(6, 500, seed=1)
+    by_top = [contained(ft.rule(spec), p, q, tokens, seen_by_top(p, q, tokens, k)) for k in (4, 32, 256, 500)]
+    by_tail = [
+        contained(ft.rule(spec), p, q, tokens, cells_of_rows(p, q, tokens, tail)) for tail in (0.3, 0.03, 0.003, 0)
+    ]
+    for widths in (by_top, by_tail):
+        for wide, narrow in itertools.pairwise(widths):
+            # Where a rule has a kink inside a segment, lines lose a little, whatever is seen.
+            assert all(narrow[name] <= wide[name] + 1e-4 for name in wide), (wide, narrow)
+        assert max(width for name, width in widths[-1].items() if math.isfinite(width)) < 1e-7
+
+
+def test_lossless_verification_is_certified_lossless_with_a_tail_unseen() -> None:
+    p, q, tokens = zipf(6, 500, seed=2)
+    bounds = rule_bounds(ft.rule("lossless"), cells_of_rows(p, q, tokens, 0.1), 6)
+    for name, expected in {"tv": 0, "kl": 0, "reverse_kl": 0, "js": 0, "waste": 0, "max_ratio": 1}.items():
+        assert float(bounds[name].high.max()) == pytest.approx(expected, abs=1e-6), name
+
+
+def test_what_is_truly_unbounded_has_an_infinite_upper_end() -> None:
+    p, q, tokens = zipf(6, 500, seed=3)
+    seen = seen_by_top(p, q, tokens, 16)
+    mixture, truncated = (rule_bounds(ft.rule(spec), seen, 6) for spec in ("cos:w=0.5", "truncated-min-p:base=0.5"))
+    # An unseen token may have q but no p; the truncated output has none of the unseen mass of p.
+    assert bool(mixture["max_ratio"].high.isinf().all())
+    assert bool(mixture["max_ratio"].low.isfinite().all())
+    assert bool(truncated["kl"].low.isinf().all())
