@@ -28,6 +28,7 @@ RULES = (
     "typical-path",
     "fly-tree:theta=0.3,window=1",
     "fly-tree-released:window=2",
+    "fly-tree-sampled:window=2",
 )
 
 

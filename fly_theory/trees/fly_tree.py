@@ -10,10 +10,10 @@ from fly_theory.parameters import Integers, Interval, parameter
 from fly_theory.trees.paths import BestPath
 from fly_theory.trees.tree import DraftTree
 
-__all__ = ["FlyTree", "FlyTreeReleased"]
+__all__ = ["FlyTree", "FlyTreeReleased", "WindowOnPaths"]
 
 
-class _WindowOnPaths(BestPath):
+class WindowOnPaths(BestPath):
     """Judge every path to a leaf by a deferred window, and keep the longest."""
 
     window: int
@@ -28,8 +28,13 @@ class _WindowOnPaths(BestPath):
         return p[..., 0] >= 0
 
     def best(self, tree: DraftTree) -> Array:
+        return self._longest(tree, *self._at_nodes(tree))
+
+    def _longest(
+        self, tree: DraftTree, match: dict[int, Array], gate: dict[int, Array], present: dict[int, Array]
+    ) -> Array:
+        """The end (...,) of the path that keeps most drafts, given what is known of each drafted node."""
         xp = array_namespace(tree.target)
-        match, gate, present = self._at_nodes(tree)
         stop = xp.zeros_like(tree.tokens[..., 0])
         longest = xp.zeros_like(stop)
         for leaf in tree.leaves:
@@ -69,7 +74,7 @@ class _WindowOnPaths(BestPath):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FlyTree(_WindowOnPaths):
+class FlyTree(WindowOnPaths):
     """Judge every path to a leaf as `fly` judges a block, at temperature 0, and keep the longest.
 
     Statement
@@ -113,7 +118,7 @@ class FlyTree(_WindowOnPaths):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FlyTreeReleased(_WindowOnPaths):
+class FlyTreeReleased(WindowOnPaths):
     """FLy's tree mode as in its released code, at temperature 0: the window alone, and no gate.
 
     Statement

@@ -95,3 +95,42 @@ def position_law(verifier, p, q, n, drawing, **settings):
         for t, x in enumerate(law):
             redrawn[t] += probability * left * x
     return accepted, redrawn
+
+
+def fly_sampled(rows, tokens, parents, window):
+    """{(stop, emitted): probability} of FLy's tree mode when the target draws one token at every node, all spelled out.
+
+    rows are the N+1 target rows, tokens and parents those of nodes 1..N.
+    """
+    nodes = range(1, len(tokens) + 1)
+
+    def path(node):
+        return [*path(parents[node - 1]), node] if node else []
+
+    leaves = [path(node) for node in nodes if node not in parents]
+    # Depth first: compare paths by their places among siblings.
+    places = {node: sum(parents[i - 1] == parents[node - 1] for i in range(1, node)) for node in nodes}
+    leaves.sort(key=lambda way: [places[node] for node in way])
+    found = {}
+    for sampled in itertools.product(range(len(rows[0])), repeat=len(rows)):
+        probability = ONE
+        for row, token in zip(rows, sampled, strict=True):
+            probability *= row[token]
+        if not probability:
+            continue
+        matches = {node: tokens[node - 1] == sampled[parents[node - 1]] for node in nodes}
+        best = []
+        for way in leaves:
+            kept = []
+            for j, node in enumerate(way, start=1):
+                following = way[j : j + window - 1]
+                cleared = j + window <= len(way) and all(matches[x] for x in following)
+                if not (matches[node] or cleared):
+                    break
+                kept.append(node)
+            if len(kept) > len(best):
+                best = kept
+        stop = best[-1] if best else 0
+        key = (stop, sampled[stop])
+        found[key] = found.get(key, 0) + probability
+    return found
