@@ -40,6 +40,9 @@ def replay(
     ] = None,
     dtype: Annotated[Literal["float32", "float64"], typer.Option(help="Of all arithmetic.")] = "float32",
     device: Annotated[Device, typer.Option(help="auto is cuda where there is one.")] = "auto",
+    modes: Annotated[
+        bool, typer.Option("--modes/--no-modes", help="Look for failure modes, or only for figures.")
+    ] = True,
     workers: Annotated[int, typer.Option(help="Processes that share the shards of the trace.")] = 1,
     ray: Annotated[bool, typer.Option("--ray", help="Spread the shards over a Ray cluster instead.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Keep what a killed run finished in --out.")] = False,
@@ -85,6 +88,7 @@ def replay(
             eta=eta,
             dtype=dtype,
             device=device,
+            modes=modes,
             out=out,
             overwrite=force,
             workers=workers,

@@ -14,9 +14,11 @@ from fly_theory.arrays import scalar
 from fly_theory.blocks.fly import DeferredWindow, Endings
 from fly_theory.blocks.fly_released import top_3_entropy
 from fly_theory.distributions import trusted_inputs
+from fly_theory.entropies import entropy as shannon
 from fly_theory.entropies import normalised_entropy
 from gpu.replaying.block_laws import BlockLaws
 from gpu.replaying.block_setting import BlockSetting
+from gpu.replaying.modes import DeferralRows, Detectors
 
 __all__ = ["BLOCK_FIGURES", "BlockFigure", "measure_block"]
 
@@ -104,8 +106,11 @@ BLOCK_FIGURES = {
 }
 
 
-def measure_block(setting: BlockSetting, laws: BlockLaws) -> dict[str, Tensor]:
-    """Every count of a block rule on one block, as expectations (1,) given its drafts."""
+def measure_block(setting: BlockSetting, laws: BlockLaws, detectors: Detectors | None = None) -> dict[str, Tensor]:
+    """Every count of a block rule on one block, as expectations (1,) given its drafts.
+
+    With `detectors` also the failure modes of a rule that defers, (K,) each.
+    """
     block, rule = laws.block(setting), setting.deferred
     with trusted_inputs():
         if rule is None:
@@ -115,7 +120,13 @@ def measure_block(setting: BlockSetting, laws: BlockLaws) -> dict[str, Tensor]:
             ended = rule.endings(block, entropy=entropy)
             counts = _lengths(setting, ended.length_law)
             counts["gain"] = counts["kept"] - match.cumprod(-1).sum()
-            counts |= _mismatches(rule, match, rule.gate_open(block, entropy=entropy), laws) | _ends(ended)
+            gate = rule.gate_open(block, entropy=entropy)
+            counts |= _mismatches(rule, match, gate, laws) | _ends(ended)
+            if detectors is not None:
+                sure, classes = laws.entropy(shannon)[: block.draft_length], detectors.masks(block.target)
+                counts |= detectors.of_deferral(
+                    DeferralRows(block, match, gate, ended, rule.window_length, sure, classes)
+                )
     return {name: torch.atleast_1d(count.double()) for name, count in counts.items()}
 
 

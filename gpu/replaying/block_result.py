@@ -6,6 +6,7 @@ from typing import Any
 
 from gpu.replaying.block_setting import BlockSetting
 from gpu.replaying.estimates import Estimate
+from gpu.replaying.modes import ModeResult
 
 __all__ = ["BlockRuleResult"]
 
@@ -23,11 +24,14 @@ class BlockRuleResult:
     figures
         By the names of `gpu.replaying.block_measures.BLOCK_FIGURES`; None where a figure is not identified by the
         trace, or has nothing to count.
+    modes
+        The failure modes of a rule that defers, those first that explain most; none where they were not looked for.
     """
 
     setting: BlockSetting
     draft_length: int
     figures: Mapping[str, Estimate | None]
+    modes: tuple[ModeResult, ...] = ()
 
     def __getitem__(self, name: str) -> Estimate | None:
         return self.figures[name]
@@ -48,4 +52,5 @@ class BlockRuleResult:
             "rule": self.spec,
             "draft_length": self.draft_length,
             "figures": {name: figure and figure.to_json() for name, figure in self.figures.items()},
+            "modes": [found.to_json() for found in self.modes],
         }

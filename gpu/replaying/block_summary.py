@@ -1,6 +1,7 @@
 """From the tallies of block rules to results, and what has to be said about them."""
 
 from collections.abc import Iterator
+from functools import cache, partial
 
 from fly_theory.rules.lossless import Lossless
 from gpu.replaying.block_figures import block_figure, block_gain
@@ -8,7 +9,9 @@ from gpu.replaying.block_measures import BLOCK_FIGURES
 from gpu.replaying.block_result import BlockRuleResult
 from gpu.replaying.block_setting import BlockSetting
 from gpu.replaying.bootstrap import DRAWS
+from gpu.replaying.cases import examine
 from gpu.replaying.estimates import Estimate
+from gpu.replaying.modes import Level, mode_results
 from gpu.replaying.plan import Plan
 from gpu.replaying.settings import ReplaySettings, drawn_temperature
 from gpu.replaying.tally import Tally
@@ -28,6 +31,8 @@ def summarise_block_rules(
     lossless = next(
         (tally for rule, tally in zip(plan.rules, tallies.rules, strict=True) if isinstance(rule, Lossless)), None
     )
+    # As gates see the target, and with it alone: what is emitted are the drafts.
+    look = cache(partial(examine, trace, ReplaySettings(temperature=1.0, dtype=plan.settings.dtype), Lossless()))
     results = []
     for setting, tally in zip(plan.block_rules, tallies.blocks, strict=True):
         identified = mismatch is None or setting.deferred is not None
@@ -36,7 +41,8 @@ def summarise_block_rules(
             for name in BLOCK_FIGURES
         }
         figures["gain_over_lossless"] = _gain(setting, tally, lossless, plan.settings, mismatch)
-        results.append(BlockRuleResult(setting, setting.draft_length or trace.draft_length, figures))
+        modes = mode_results(tally, plan.modes(Level.BLOCK), look)
+        results.append(BlockRuleResult(setting, setting.draft_length or trace.draft_length, figures, modes))
     return tuple(results)
 
 

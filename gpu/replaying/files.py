@@ -1,4 +1,4 @@
-"""The files of a replay: results.json, results.parquet and report.html."""
+"""The files of a replay: results.json, results.parquet, modes.parquet and report.html."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,9 +15,9 @@ from gpu.replaying.report import html
 from gpu.replaying.result import Figures, Replay, RuleResult
 from gpu.replaying.tally import TV_EDGES
 
-__all__ = ["JSON", "PARQUET", "REPORT", "check_folder", "table_file", "write", "write_contents"]
+__all__ = ["JSON", "MODES", "PARQUET", "REPORT", "check_folder", "table_file", "write", "write_contents"]
 
-JSON, PARQUET, REPORT = "results.json", "results.parquet", "report.html"
+JSON, PARQUET, MODES, REPORT = "results.json", "results.parquet", "modes.parquet", "report.html"
 
 
 def check_folder(folder: Path, *, overwrite: bool, resume: bool) -> None:
@@ -45,7 +45,7 @@ def check_folder(folder: Path, *, overwrite: bool, resume: bool) -> None:
 
 
 def write(replay: Replay, folder: Path) -> None:
-    """Write the three files, each whole or not at all, results.json last.
+    """Write the files, each whole or not at all, results.json last; modes.parquet only if modes were looked for.
 
     Raises
     ------
@@ -53,7 +53,11 @@ def write(replay: Replay, folder: Path) -> None:
         The folder cannot be written to.
     """
     contents = {
-        PARQUET: _parquet(replay),
+        PARQUET: _parquet(
+            replay,
+            [_row(replay, result) for result in replay] + [_block_row(replay, result) for result in replay.block_rules],
+        ),
+        **({MODES: _parquet(replay, modes)} if (modes := _mode_rows(replay)) else {}),
         REPORT: html(replay).encode(),
         JSON: json_text(replay.to_json()).encode(),
     }
@@ -61,7 +65,7 @@ def write(replay: Replay, folder: Path) -> None:
 
 
 def write_contents(contents: Mapping[str, bytes], folder: Path) -> None:
-    """Write files by name, each whole or not at all, in the order given.
+    """Write files by name, each whole or not at all, in the order given; the modes of an earlier result go.
 
     Raises
     ------
@@ -72,15 +76,16 @@ def write_contents(contents: Mapping[str, bytes], folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
             write_bytes(folder / name, content)
+        if MODES not in contents:
+            (folder / MODES).unlink(missing_ok=True)
     except OSError as error:
         msg = f"cannot write the results to {str(folder)!r}: {error.strerror}"
         raise InvalidInput(msg) from error
 
 
-def _parquet(replay: Replay) -> bytes:
+def _parquet(replay: Replay, rows: Sequence[Mapping[str, Any]]) -> bytes:
     document = replay.to_json()
     described = {name: json_text(document[name]) for name in ("trace", "settings", "notes", "provenance")}
-    rows = [_row(replay, result) for result in replay] + [_block_row(replay, result) for result in replay.block_rules]
     return table_file(rows, described)
 
 
@@ -137,3 +142,13 @@ def _columns(figures: Figures, prefix: str = "") -> dict[str, float | None]:
             key = f"{prefix}{name}" if part == "mean" else f"{prefix}{name}_{part}"
             columns[key] = None if estimate is None else getattr(estimate, part)
     return columns
+
+
+def _mode_rows(replay: Replay) -> list[dict[str, Any]]:
+    """A row a rule and mode; those of the pair have no rule."""
+    found = [(result.spec, mode) for result in (*replay, *replay.block_rules) for mode in result.modes]
+    return [
+        {"rule": spec, "mode": mode.mode.name, "level": str(mode.mode.level)}
+        | _columns({"rate": mode.rate, "explained": mode.explained})
+        for spec, mode in [*found, *((None, mode) for mode in replay.pair_modes)]
+    ]

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import get_args
 
 from gpu.replaying.comparison import Verdict
+from gpu.replaying.mode_findings import mode_findings
 from gpu.replaying.result import Replay, RuleResult
 from gpu.replaying.wording import interval, number, percent
 
@@ -21,6 +22,7 @@ def findings(replay: Replay) -> Iterator[str]:
     )
     if replay.rules:
         yield from _of_token_rules(replay)
+    yield from mode_findings(replay)
 
 
 def _of_token_rules(replay: Replay) -> Iterator[str]:

@@ -38,3 +38,8 @@ class Plan:
     def modes(self, level: Level) -> tuple[Mode, ...]:
         """The failure modes of one level that are looked for."""
         return () if self.detectors is None else self.detectors.at(level)
+
+    def ranked(self, level: Level) -> tuple[str, ...]:
+        """The values by which tallies of one level rank positions: TV(p, out), and what each mode explains."""
+        divergence = () if level is Level.BLOCK else ("tv",)
+        return (*divergence, *(mode.explained for mode in self.modes(level)))

@@ -1,20 +1,26 @@
 """The report of a replay: one HTML page that needs nothing but itself."""
 
 import re
+from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib.resources import files
+from typing import Any
 
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from fly_theory.files import json_text
 from gpu.replaying.block_measures import BLOCK_FIGURES, BlockFigure
+from gpu.replaying.cases import Case
 from gpu.replaying.comparison import VERDICT_RULE
 from gpu.replaying.estimates import CONFIDENCE
 from gpu.replaying.findings import findings
 from gpu.replaying.measures import MEASURES, Measure
+from gpu.replaying.modes import MODES, Level, ModeResult, commonest
 from gpu.replaying.plots import case_diagram, efficiency_against_divergence, inline_svg, tv_distribution
-from gpu.replaying.result import Replay
+from gpu.replaying.result import Replay, RuleResult
 from gpu.replaying.wording import (
+    consistency,
     elsewhere,
     interval,
     largest,
@@ -58,9 +64,8 @@ def html(replay: Replay) -> str:
         verdict_rule=VERDICT_RULE,
         efficiency=replay.rules and Markup(inline_svg(efficiency_against_divergence(replay), "efficiency")),
         distribution=replay.rules and Markup(inline_svg(tv_distribution(replay), "distribution")),
-        drawn=lambda rule, case: Markup(
-            inline_svg(case_diagram(replay, rule, case), f"case-{case.block}-{case.position}-{rule.spec}")
-        ),
+        drawn=partial(_drawn, replay),
+        **_modes(replay),
         provenance=json_text(replay.provenance),
     )
 
@@ -70,6 +75,42 @@ def _meanings(replay: Replay) -> list[Measure | BlockFigure]:
     shown = [name for name in BLOCK_FIGURES if any(result.figures[name] for result in replay.block_rules)]
     known = list(MEASURES.values()) if replay.rules else []
     return known + [BLOCK_FIGURES[name] for name in shown if name not in MEASURES or not replay.rules]
+
+
+def _drawn(replay: Replay, result: RuleResult, case: Case, key: str = "") -> Markup:
+    """The diagram of a case; none where the rule has no output. `key` tells it from others of the same position."""
+    if case.tv is None:
+        return Markup()
+    name = f"case-{case.block}-{case.position}-{key}{result.spec}"
+    return Markup(inline_svg(case_diagram(replay, result, case), name))
+
+
+def _modes(replay: Replay) -> dict[str, Any]:
+    """What the page says of failure modes."""
+    results = (*replay, *replay.block_rules)
+    names = {found.mode.name for result in results for found in result.modes}
+    names |= {found.mode.name for found in replay.pair_modes}
+    looked_for = [mode for mode in MODES.values() if mode.name in names]
+    return {
+        "all_modes": looked_for,
+        "rule_modes": [mode for mode in looked_for if mode.level is Level.RULE],
+        "block_modes": [mode for mode in looked_for if mode.level is Level.BLOCK],
+        "shares": {"tv": "TV", "lost": "lost", "forgiven": "forgiven"},
+        "commonest": commonest,
+        "worst_cases": _worst_cases,
+        "consistency": replay.consistency and consistency(replay.consistency),
+    }
+
+
+def _worst_cases(modes: Sequence[ModeResult]) -> Iterator[tuple[ModeResult, Case]]:
+    """A case for each of the commonest modes: its worst one that does not illustrate an earlier mode already."""
+    shown: set[tuple[int, int]] = set()
+    for found in commonest(modes):
+        for case in found.worst:
+            if (case.block, case.position) not in shown:
+                shown.add((case.block, case.position))
+                yield found, case
+                break
 
 
 def _breakable(spec: str) -> Markup:

@@ -69,6 +69,11 @@ class RuleResult:
         """The SPEC string of the rule."""
         return self.rule.spec
 
+    @property
+    def label(self) -> str:
+        """What the rule is called in tables: its SPEC."""
+        return self.spec
+
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
         return {

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from fly_theory.cli.output import table as new_table
 from gpu.replaying.estimates import Estimate
+from gpu.replaying.mode_table import mode_table
 from gpu.replaying.result import Figures, Replay
 from gpu.replaying.wording import half_width, interval, number, percent, ratio, setting
 
@@ -68,7 +69,7 @@ def summary(replay: Replay, *, width: int | None = None) -> list[str | Table]:
     notes = [f"• {note}" for note in replay.notes]
     if narrow:
         notes.append("• This terminal is too narrow for all figures; results.json and --json have them.")
-    return [*parts, "\n" + "\n".join(notes)]
+    return [*parts, *mode_table(replay), "\n" + "\n".join(notes)]
 
 
 def _fitting(

@@ -28,11 +28,10 @@ class Tallies:
     @classmethod
     def empty(cls, plan: Plan) -> "Tallies":
         """Nothing counted yet."""
-        of_blocks = tuple(Tally(()) for _ in plan.block_rules)
-        if plan.detectors is None:
-            return cls(Tally(), tuple(Tally() for _ in plan.rules), of_blocks)
-        of_pair, of_rule = plan.detectors.ranked(Level.PAIR), plan.detectors.ranked(Level.RULE)
-        return cls(Tally(of_pair), tuple(Tally(of_rule) for _ in plan.rules), of_blocks)
+        of_pair, of_rule, of_block = (plan.ranked(level) for level in (Level.PAIR, Level.RULE, Level.BLOCK))
+        return cls(
+            Tally(of_pair), tuple(Tally(of_rule) for _ in plan.rules), tuple(Tally(of_block) for _ in plan.block_rules)
+        )
 
     def merge(self, other: "Tallies") -> None:
         """Count everything that `other`, of the same plan, counted."""
@@ -59,7 +58,7 @@ def tally_blocks(blocks: Iterable[TraceBlock], plan: Plan) -> Tallies:
                 tally.add(block.prompt, block.index, _values(measure(rule, p, q, tokens, further, checked=checked)))
             laws = BlockLaws(block, plan.settings)
             for setting, tally in zip(plan.block_rules, tallies.blocks, strict=True):
-                tally.add(block.prompt, block.index, _values(measure_block(setting, laws)))
+                tally.add(block.prompt, block.index, _values(measure_block(setting, laws, detectors)))
         except FlyTheoryError as error:
             msg = f"block {block.index}: {error}"
             raise type(error)(msg) from error

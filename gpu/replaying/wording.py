@@ -3,12 +3,15 @@
 import math
 
 from gpu.replaying.estimates import Estimate
+from gpu.replaying.modes import Consistency
 from gpu.replaying.result import Replay
 
 __all__ = [
+    "consistency",
     "elsewhere",
     "half_width",
     "interval",
+    "is_suspicious",
     "largest",
     "models",
     "number",
@@ -20,6 +23,9 @@ __all__ = [
 
 # What float32 cannot tell from zero.
 _ROUNDING = 1e-6
+
+# Drafts less plausible than this under q are said not to come from it.
+_SUSPICIOUS = 1e-4
 
 
 def number(estimate: Estimate | None, *, digits: int = 4) -> str:
@@ -74,6 +80,17 @@ def elsewhere(estimate: Estimate) -> str:
     if estimate.finite_mean is None:
         return "everywhere"
     return f"at {estimate.infinite_share:.1%}; else {_decimal(estimate.finite_mean, 4)}"
+
+
+def is_suspicious(found: Consistency) -> bool:
+    """Whether drafts from q would hardly ever look like these."""
+    return found.p_value < _SUSPICIOUS
+
+
+def consistency(found: Consistency) -> str:
+    """Whether the draft tokens look drawn from q."""
+    looks = "do not look" if is_suspicious(found) else "look"
+    return f"the draft tokens {looks} drawn from the q of this replay (z = {found.z:.2f}, p = {found.p_value:.2g})"
 
 
 def setting(replay: Replay) -> str:

@@ -1,5 +1,6 @@
 """Failure modes: every detector on a planted and on a clean case, every figure on two routes, merging, stuck rules."""
 
+import itertools
 import math
 import random
 from dataclasses import dataclass
@@ -14,12 +15,14 @@ from tokenizers import Tokenizer, models
 import fly_theory as ft
 import gpu
 from fly_theory.arrays import array_namespace
+from fly_theory.blocks.fly import Cause
 from fly_theory.distributions import trusted_inputs
+from fly_theory.entropies import entropy
 from fly_theory.errors import InvalidInput, UnknownName, ZeroResidualError
 from fly_theory.files import json_text
 from fly_theory.rules.base import Rule, Verdict
 from gpu.replaying.measures import Judged
-from gpu.replaying.modes import MODES, Consistency, Detectors, Level, commonest
+from gpu.replaying.modes import MODES, Consistency, DeferralRows, Detectors, Level, commonest
 from gpu.replaying.modes.classes import TokenClasses
 from gpu.replaying.plan import Plan
 from gpu.replaying.settings import ReplaySettings
@@ -46,7 +49,7 @@ class Position:
 
 
 # What each detector finds, with what it explains there, and what it does not find although it comes close.
-PLANTED = {
+PLANTED: dict[str, Any] = {
     "ceiling_violation": Position(
         p=[0.5, 0.2, 0.15, 0.1, 0.05, 0], out=[0.3, 0.5, 0.1, 0.05, 0.05, 0], rule="lenience:l=0.5", explained=0.3
     ),
@@ -70,7 +73,7 @@ PLANTED = {
         p=[0.5, 0.5, 0, 0, 0, 0], q=[1 - 1e-7, 1e-7, 0, 0, 0, 0], token=1, explained=0.5 - 1e-7
     ),
 }  # fmt: skip
-CLEAN = {
+CLEAN: dict[str, Any] = {
     "ceiling_violation": Position(  # exactly at the ceiling
         p=[0.5, 0.2, 0.15, 0.1, 0.05, 0], out=[0.3, 0.4, 0.15, 0.1, 0.05, 0], rule="lenience:l=0.5"
     ),
@@ -89,6 +92,57 @@ CLEAN = {
     "padding_mass": Position(p=[0.9, 0, 0, 0, 0.1, 0], q=[0.9, 0, 0, 0, 0.09995, 0.00005]),
     "implausible_draft": Position(p=[0.5, 0.5, 0, 0, 0, 0], q=[1 - 1e-5, 1e-5, 0, 0, 0, 0], token=1),
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Round:
+    """Five drafts judged by FLy with a window of 2, the target's row at each, and what is to be found."""
+
+    tokens: list[int]
+    rows: list[list[float]]
+    found: tuple[float, ...] = (0, 0, 0, 0, 0)
+    explained: tuple[float, ...] = (0, 0, 0, 0, 0)
+
+
+# Entropies over log 6: 0.07, where the gate is shut, then 0.18 (0.33 nats), 0.95 and 0.86, where it is open.
+SHUT, NEARLY, OPEN, TAIL = (
+    [0.004, 0.004, 0.98, 0.004, 0.004, 0.004],
+    [0, 0, 0.9, 0.1, 0, 0],
+    [0.1, 0.1, 0.3, 0.2, 0.2, 0.1],
+    [0.0005, 0.002, 0.3, 0.25, 0.25, 0.1975],
+)
+NUMBERED = [0.3, 0.1, 0.2, 0.2, 0.1, 0.1]
+
+# Token 2 is the target's own, but for the numbered row, where that is 0. A mismatch at the first three positions is
+# judged, later ones come too late for the window.
+PLANTED |= {
+    "dead_gate": Round([2, 3, 3, 2, 2], [OPEN, SHUT, SHUT, OPEN, OPEN], (0, 1, 0, 0, 0), (0, 4, 0, 0, 0)),
+    "boundary_loss": Round([2, 2, 2, 3, 2], [OPEN] * 5, (0, 0, 0, 1, 0), (0, 0, 0, 2, 0)),
+    "window_kill": Round([3, 3, 2, 2, 2], [OPEN] * 5, (1, 0, 0, 0, 0), (5, 0, 0, 0, 0)),
+    "forgiven_sure": Round([2, 3, 2, 2, 2], [OPEN, NEARLY, OPEN, OPEN, OPEN], (0, 1, 0, 0, 0), (0, 1, 0, 0, 0)),
+    "forgiven_tail": Round([2, 0, 2, 2, 2], [OPEN, TAIL, OPEN, OPEN, OPEN], (0, 1, 0, 0, 0), (0, 1, 0, 0, 0)),
+    "forgiven_number": Round([2, 2, 3, 2, 2], [OPEN, OPEN, NUMBERED, OPEN, OPEN], (0, 0, 1, 0, 0), (0, 0, 1, 0, 0)),
+    "forgiven_code": Round([1, 2, 2, 2, 2], [OPEN] * 5, (1, 0, 0, 0, 0), (1, 0, 0, 0, 0)),
+}
+CLEAN |= {
+    "dead_gate": Round([2, 3, 3, 2, 2], [OPEN, SHUT, OPEN, OPEN, OPEN]),
+    "boundary_loss": Round([2, 2, 2, 3, 3], [OPEN] * 5),  # two mismatches at the end
+    "window_kill": Round([3, 3, 2, 2, 2], [OPEN, SHUT, OPEN, OPEN, OPEN]),
+    "forgiven_sure": Round([2, 3, 2, 2, 2], [OPEN] * 5),
+    "forgiven_tail": Round([2, 1, 2, 2, 2], [OPEN, TAIL, OPEN, OPEN, OPEN]),
+    "forgiven_number": Round([2, 2, 1, 2, 2], [OPEN] * 5),
+    "forgiven_code": Round([2, 2, 3, 2, 2], [OPEN, OPEN, NUMBERED, OPEN, OPEN]),
+}
+
+
+def _deferral(name: str, rule: Any, block: Any) -> tuple[Any, Any]:
+    """What a detector says of a deferring rule on a block, found and explained at each draft."""
+    match, gate, ended = rule.match_probability(block), rule.gate_open(block), rule.endings(block)
+    rows = DeferralRows(
+        block, match, gate, ended, rule.window_length, entropy(block.judging), CLASSES.masks(block.target)
+    )
+    values = Detectors((name,), CLASSES).of_deferral(rows)
+    return values[MODES[name].found], values[MODES[name].explained]
 
 
 def _values(name: str, positions: list[Position], like: Any) -> tuple[list[float], list[float]]:
@@ -128,7 +182,60 @@ def test_every_mode_has_its_planted_and_its_clean_case() -> None:
 
 
 @pytest.mark.parametrize(("like", "tolerance"), [(_numpy, 1e-12), (_torch, 1e-6)], ids=["numpy", "torch"])
-@pytest.mark.parametrize("name", MODES)
+@pytest.mark.parametrize("name", [name for name, mode in MODES.items() if mode.level is Level.BLOCK])
+def test_a_detector_of_block_rules_finds_what_is_planted_and_nothing_else(
+    name: str, like: Any, tolerance: float
+) -> None:
+    rule = ft.block_rule("fly:theta=0.1,window=2")
+    for made in (PLANTED[name], CLEAN[name]):
+        tokens = np.asarray(made.tokens)
+        target = like([*made.rows, OPEN])
+        if not isinstance(target, np.ndarray):
+            tokens = torch.asarray(tokens)
+        found, explained = _deferral(name, rule, ft.Block(target, target[:5], tokens))
+        assert found.tolist() == pytest.approx(made.found, abs=tolerance)
+        assert explained.tolist() == pytest.approx(made.explained, abs=tolerance)
+
+
+@pytest.mark.parametrize("spec", ["fly-released:theta=0.5,window=3,temperature=1", "fly:theta=0.8,window=2"])
+def test_modes_of_block_rules_are_expectations_over_what_matches(spec: str) -> None:
+    """Against every pattern of matches, judged one by one and classified by words."""
+    rule, rng = ft.block_rule(spec), np.random.default_rng(5)
+    names = ("dead_gate", "boundary_loss", "window_kill", "forgiven_sure", "forgiven_code")
+    k, seen_at_all = 5, dict.fromkeys(names, 0.0)
+    for _ in range(20):
+        target = np.where(rng.random((k + 1, 1)) < 0.3, rng.dirichlet(np.full(6, 0.2)), rng.dirichlet(np.full(6, 5)))
+        tokens = np.where(rng.random(k) < 0.6, target[:k].argmax(-1), rng.integers(0, 6, k))
+        block = ft.Block(target, target[:k], tokens)
+        probability = rule.match_probability(block)
+        expected = {name: np.zeros(k) for name in names}
+        for pattern in itertools.product((False, True), repeat=k):
+            weight = np.prod(np.where(pattern, probability, 1 - probability))
+            seen = rule._judge(block, np.asarray(pattern))  # the decision for given matches, which `trace` draws
+            window = rule.window_length
+            for j in range(k):
+                missed = [i for i in range(k) if not pattern[i]]
+                nearby = [i for i in missed if j < i <= j + window]
+                if seen.cause[j] in (Cause.GATE, Cause.BOUNDARY, Cause.WINDOW):
+                    expected["dead_gate"][j] += weight * (not any(seen.gate[i] for i in missed))
+                    late = j >= rule.judgeable(k) and seen.gate[j]
+                    expected["boundary_loss"][j] += weight * (late and not nearby)
+                    alone = not late and seen.gate[j] and all(seen.gate[i] for i in nearby)
+                    expected["window_kill"][j] += weight * alone
+                if seen.forgiven[j]:
+                    expected["forgiven_sure"][j] += weight * (-target[j] @ np.log(target[j]) < 0.5)
+                    expected["forgiven_code"][j] += weight * (1 in (tokens[j], target[j].argmax()))
+        for name in names:
+            seen_at_all[name] += expected[name].sum()
+            found, explained = _deferral(name, rule, block)
+            np.testing.assert_allclose(found, expected[name], atol=1e-12, err_msg=name)
+            lost = k - np.arange(k) if MODES[name].of == "lost" else 1
+            np.testing.assert_allclose(explained, expected[name] * lost, atol=1e-12, err_msg=name)
+    assert all(seen > 1e-3 for name, seen in seen_at_all.items() if name != "forgiven_sure"), seen_at_all
+
+
+@pytest.mark.parametrize(("like", "tolerance"), [(_numpy, 1e-12), (_torch, 1e-6)], ids=["numpy", "torch"])
+@pytest.mark.parametrize("name", [name for name, mode in MODES.items() if mode.level is not Level.BLOCK])
 def test_a_detector_finds_what_is_planted_and_nothing_else(name: str, like: Any, tolerance: float) -> None:
     planted, clean = PLANTED[name], CLEAN[name]
     same = Position(p=clean.p, rule=clean.rule, logits=clean.logits)
@@ -151,6 +258,17 @@ def test_the_ceiling_is_the_claimed_one_and_two_where_none_is_claimed() -> None:
     # A mass of 0.001 above the ceiling breaks a claim, and is not worth mentioning where nothing is claimed.
     slightly = [0.3, 0.2, 0.299, 0.201, 0, 0]
     assert (found("lenience:l=0.5", slightly), found("cos:w=0.5", slightly)) == (1, 0)
+
+
+def test_half_way_between_both_nobody_dominates() -> None:
+    """The mixture with equal weights, where rounding must not decide."""
+    (block,) = traces.blocks(1, k=40, v=500)
+    plan = Plan(
+        (ft.rule("cos:w=0.5"),), ReplaySettings(temperature=1.0), detectors=Detectors(("draft_domination",), None)
+    )
+    totals = tally_blocks([block], plan).rules[0].prompts[0]
+    assert totals["mode_draft_domination"].sum == 0
+    assert totals["tv"].sum > 1
 
 
 def test_a_ceiling_may_depend_on_the_pair() -> None:
@@ -332,10 +450,11 @@ def test_the_worst_cases_of_a_mode_are_the_planted_ones(tmp_path: Path) -> None:
 
 def test_modes_without_a_tokenizer_are_left_out_and_refused_when_asked_for(tmp_path: Path) -> None:
     trace = gpu.open_trace(traces.write(tmp_path / "trace", 3))
-    replayed = gpu.replay(trace, ["cos:w=0.5"])
+    replayed = gpu.replay(trace, ["cos:w=0.5", "fly:theta=0.3,window=2"])
     needed = {mode.name for mode in MODES.values() if mode.token_class}
-    assert needed == {"number_flip", "code_flip", "padding_mass"}
+    assert needed == {"number_flip", "code_flip", "forgiven_number", "forgiven_code", "padding_mass"}
     looked_for = [found.mode.name for found in (*replayed.rules[0].modes, *replayed.pair_modes)]
+    looked_for += [found.mode.name for found in replayed.block_rules[0].modes]
     assert set(looked_for) == set(MODES) - needed
     with pytest.raises(InvalidInput, match="'code_flip', which needs a tokenizer"):
         gpu.replay(trace, ["cos:w=0.5"], modes=["code_flip"])

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import gpu
 from fly_theory.cli import application
+from gpu.replaying.modes import commonest
 from gpu.replaying.table import summary
 from tests.gpu import replay_traces as traces
 
@@ -38,12 +39,21 @@ def test_the_table_has_a_line_a_rule_and_the_files_are_named(folder: Path, tmp_p
     code, out, _ = run(folder, "lossless", "min-p:base=0.2", "--out", tmp_path / "out")
     assert code == 0
     replayed = gpu.replay(folder, ["lossless", "min-p:base=0.2"])
-    lines = {line.split("  ")[0]: line for line in out.splitlines()}
+    figures, _, modes = out.partition("Commonest failure modes")
+    lines = {line.split("  ")[0]: line for line in figures.splitlines()}
     assert f"{replayed['lossless']['tokens_per_call'].mean:.2f}" in lines["lossless"]
     assert f"{replayed['min-p:base=0.2']['tv'].mean:.4f}" in lines["min-p:base=0.2"]
     assert "lossless for p_A" in out
+    first, *_ = commonest(replayed["min-p:base=0.2"].modes)
+    assert f"min-p:base=0.2  {first.mode.label} {100 * first.rate.mean:.1f} %" in modes
+    assert "Commonest" not in run(folder, "min-p:base=0.2", "--no-modes")[1]
     assert str(tmp_path / "out" / "report.html") in out
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"report.html", "results.json", "results.parquet"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "modes.parquet",
+        "report.html",
+        "results.json",
+        "results.parquet",
+    }
     code, _, err = run(folder, "lossless", "--out", tmp_path / "out")
     assert code == 2
     assert "is not empty" in err

@@ -13,6 +13,7 @@ from tokenizers import Tokenizer, models
 import gpu
 from fly_theory.errors import InvalidInput
 from gpu.replaying.files import write
+from gpu.replaying.modes import MODES
 from tests.gpu import replay_traces as traces
 
 SPECS = ["lossless", "lenience:l=0.5", "min-p:base=0.2"]
@@ -126,8 +127,16 @@ def test_the_page_has_every_part(page: str, document: dict) -> None:
     for note in document["notes"]:
         assert note in text
     assert "the target's own text at temperature 0.7" in text
-    # Two plots, and a diagram a worst position; lossless has none.
-    assert page.count("<svg") == 2 + 2 * 3
+    # Two plots, a diagram a worst position (lossless has none), and one a commonest mode if the same is not shown yet.
+    of_modes = 0
+    for rule in document["rules"]:
+        shown: set[tuple[int, int]] = set()
+        for mode in sorted(rule["modes"], key=lambda mode: -mode["rate"]["mean"])[:3]:
+            places = [(case["block"], case["position"]) for case in mode["worst"]]
+            shown.update([place for place in places if place not in shown][:1])
+        of_modes += len(shown)
+    assert of_modes >= 4
+    assert page.count("<svg") == 2 + 2 * 3 + of_modes
     assert "No position differs from the target by more than rounding." in text
 
 
@@ -175,6 +184,59 @@ def test_parquet_has_one_row_a_rule_that_says_what_json_says(folder: Path, docum
     assert "provenance" in json.loads(table.schema.metadata[b"fly-theory"])
 
 
+def test_failure_modes_are_in_the_page_and_in_a_table_that_says_what_json_says(
+    folder: Path, page: str, document: dict
+) -> None:
+    section = " ".join("".join(Structure(page).text).split()).partition("Failure modes Share of")[2]
+    rows = pq.read_table(folder / "modes.parquet").to_pylist()
+    expected = [(rule["rule"], mode) for rule in document["rules"] for mode in rule["modes"]]
+    expected += [(None, mode) for mode in document["pair_modes"]]
+    assert len(rows) == len(expected) == 3 * 8 + 3
+    for row, (spec, mode) in zip(rows, expected, strict=True):
+        assert (row["rule"], row["mode"]) == (spec, mode["mode"])
+        assert row["rate"] == mode["rate"]["mean"]
+        assert [row["rate_low"], row["rate_high"]] == mode["rate"]["interval"]
+        assert row["explained"] == (mode["explained"] and mode["explained"]["mean"])
+        assert MODES[mode["mode"]].label in section
+        assert MODES[mode["mode"]].meaning[1:] in section
+    common = [mode for mode in document["rules"][1]["modes"] if mode["rate"]["mean"]]
+    assert common
+    for mode in common:
+        assert f"{100 * mode['rate']['mean']:.1f} %{100 * mode['explained']['mean']:.1f} % of TV" in section
+    assert f"(z = {document['consistency']['z']:.2f}" in section
+
+
+def test_a_page_without_modes_has_no_such_section(folder: Path, tmp_path: Path) -> None:
+    gpu.replay(folder.parent / "trace", ["cos:w=0.5"], modes=False, out=tmp_path / "out")
+    text = "".join(Structure((tmp_path / "out" / "report.html").read_text(encoding="utf-8")).text)
+    assert "Failure modes" not in text
+    assert not (tmp_path / "out" / "modes.parquet").exists()
+
+
+def test_the_page_shows_what_a_deferring_block_rule_suffers_from(folder: Path, tmp_path: Path) -> None:
+    """At theta = 0 the gate is always open: what ends a round is the window, or the boundary."""
+    replayed = gpu.replay(folder.parent / "trace", ["fly:theta=0,window=2", "fly:theta=1.1,window=2"])
+    found, shut = ({mode.mode.name: mode for mode in result.modes} for result in replayed.block_rules)
+    assert found["dead_gate"].rate.mean == 0
+    assert found["boundary_loss"].rate.mean + found["window_kill"].rate.mean > 0
+    lost = found["boundary_loss"].explained.mean + found["window_kill"].explained.mean
+    assert 0 < lost <= 1
+    # A gate that is never open ends every round that ends, and all that is lost is lost to it.
+    assert shut["dead_gate"].rate.mean == pytest.approx(1 - shut_rounds(replayed), abs=1e-12)
+    assert shut["dead_gate"].explained.mean == pytest.approx(1, abs=1e-12)
+    write(replayed, tmp_path / "out")
+    text = " ".join("".join(Structure((tmp_path / "out" / "report.html").read_text(encoding="utf-8")).text).split())
+    assert "dead gate" in text
+    assert "100.0 % of lost" in text
+    assert "Of the drafts that fly:theta=1.1,window=2 loses, 100.0 % [100.0, 100.0] are lost to: dead gate." in text
+
+
+def shut_rounds(replayed: gpu.Replay) -> float:
+    """The share of the blocks in which every draft is the target's argmax."""
+    whole = [bool((b.target_logits[:-1].argmax(-1) == b.tokens).all()) for b in replayed.trace]
+    return sum(whole) / len(whole)
+
+
 def test_earlier_results_are_not_written_over_unless_asked(folder: Path, tmp_path: Path) -> None:
     trace, out = folder.parent / "trace", tmp_path / "out"
     out.mkdir()
@@ -186,7 +248,10 @@ def test_earlier_results_are_not_written_over_unless_asked(folder: Path, tmp_pat
     (out / "mine.txt").write_text("kept")
     gpu.replay(trace, ["cos:w=0.5"], out=out, overwrite=True)
     assert json.loads((out / "results.json").read_text())["rules"][0]["rule"] == "cos:w=0.5"
-    assert sorted(path.name for path in out.iterdir()) == ["mine.txt", "report.html", "results.json", "results.parquet"]
+    written = ["modes.parquet", "report.html", "results.json", "results.parquet"]
+    assert sorted(path.name for path in out.iterdir()) == ["mine.txt", *written]
+    gpu.replay(trace, ["cos:w=0.5"], out=out, overwrite=True, modes=False)
+    assert sorted(path.name for path in out.iterdir()) == ["mine.txt", *written[1:]]
     with pytest.raises(InvalidInput, match="is a file"):
         gpu.replay(trace, ["lossless"], out=out / "mine.txt")
 

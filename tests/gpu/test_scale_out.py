@@ -57,7 +57,7 @@ def document(replayed: gpu.Replay | dict[str, Any]) -> str:
 
 def written(out: Path) -> str:
     """The results in a folder, which holds nothing else."""
-    assert {path.name for path in out.iterdir()} == {"report.html", "results.json", "results.parquet"}
+    assert {path.name for path in out.iterdir()} == {"modes.parquet", "report.html", "results.json", "results.parquet"}
     return document(json.loads((out / "results.json").read_text()))
 
 

@@ -10,6 +10,7 @@ from fly_theory.errors import InvalidInput, unknown_name
 from gpu.replaying.measures import DISTANCES, MATCHED, Judged
 from gpu.replaying.modes.classes import TokenClasses
 from gpu.replaying.modes.consistency import surprise
+from gpu.replaying.modes.deferral import DEFERRAL_MODES, DeferralRows
 from gpu.replaying.modes.excess import EXCESS_MODES
 from gpu.replaying.modes.flips import FLIP_MODES
 from gpu.replaying.modes.mode import EXPLAINED, FOUND, Level, Mode
@@ -20,7 +21,7 @@ from gpu.trace import Trace
 
 __all__ = ["MODES", "Detectors", "depends_on_output", "mode_values"]
 
-MODES = {mode.name: mode for mode in (*EXCESS_MODES, *FLIP_MODES, ZERO_RESIDUAL, *PAIR_MODES)}
+MODES = {mode.name: mode for mode in (*EXCESS_MODES, *FLIP_MODES, ZERO_RESIDUAL, *DEFERRAL_MODES, *PAIR_MODES)}
 
 
 @dataclass(frozen=True)
@@ -83,13 +84,16 @@ class Detectors:
             pair = self._pair(p, q, tokens, logits)
             return mode_values(self.at(Level.PAIR), pair) | surprise(q, tokens)
 
-    def ranked(self, level: Level) -> tuple[str, ...]:
-        """The names by which a tally ranks positions: TV(p, out), and what each mode explains."""
-        return ("tv", *(mode.explained for mode in self.at(level)))
+    def of_deferral(self, rows: DeferralRows) -> dict[str, Array]:
+        """The values of a deferring block rule on one block, beside the counts of `measure_block`."""
+        return mode_values(self.at(Level.BLOCK), rows) | {"lost": rows.lost}
+
+    def masks(self, like: Array) -> dict[str, Array]:
+        """The token classes that are known, as masks (V,) of the vocabulary of `like` (..., V)."""
+        return {} if self.classes is None else self.classes.masks(like)
 
     def _pair(self, p: Array, q: Array, tokens: Array, logits: Array | None = None) -> PairRows:
-        classes = {} if self.classes is None else self.classes.masks(q)
-        return PairRows.of(p, q, tokens, classes=classes, logits=logits)
+        return PairRows.of(p, q, tokens, classes=self.masks(q), logits=logits)
 
 
 def depends_on_output(name: str) -> bool:
@@ -100,7 +104,7 @@ def depends_on_output(name: str) -> bool:
 
 
 def mode_values(modes: Iterable[Mode], rows: object) -> dict[str, Array]:
-    """`mode_NAME`, whether it is found (0 or 1), and `explained_NAME`, what it explains there; a pair a mode."""
+    """`mode_NAME`, whether or how likely it is found, and `explained_NAME`, what it explains there; a pair a mode."""
     values = {}
     for mode in modes:
         finding = mode.find(rows)

@@ -32,7 +32,7 @@ def _tail_leak(rows: RuleRows) -> Finding:
 
 
 def _draft_domination(rows: RuleRows) -> Finding:
-    closer = divergence.total_variation(rows.pair.q, rows.out) < rows.tv
+    closer = divergence.total_variation(rows.pair.q, rows.out) < rows.tv - ROUNDING
     return _at(closer & (rows.tv >= _NOTABLE), rows.tv)
 
 

@@ -21,7 +21,7 @@ class ModeResult:
     mode
         What was looked for.
     rate
-        Share of the positions or blocks where it is found, with its interval.
+        Share of the positions where it is found, or how often it is in a round of a block rule; with its interval.
     explained
         Share of the divergence (of `Mode.of`, in general) that it explains, with its interval; modes overlap, so
         that shares do not add up to one. None where the mode explains nothing or there is only rounding to explain.
@@ -44,22 +44,20 @@ class ModeResult:
         }
 
 
-def mode_results(
-    tally: Tally, modes: Iterable[Mode], look: Callable[[int, int], Case] | None
-) -> tuple[ModeResult, ...]:
+def mode_results(tally: Tally, modes: Iterable[Mode], look: Callable[[int, int], Case]) -> tuple[ModeResult, ...]:
     """The modes counted in a tally, those first that explain most, then those found most often.
 
-    `look` reads a position of a block again; modes of a whole block have no worst position.
+    `look` reads a position of a block again.
     """
     results = [
         ModeResult(
             mode=mode,
-            rate=_share(tally, mode.found, None),
+            rate=_share(tally, mode.found, mode.per),
             explained=_share(tally, mode.explained, mode.of) if mode.of else None,
             worst=tuple(
                 look(worst.block, worst.position)
                 for worst in tally.worst.get(mode.explained, ())
-                if look is not None and worst.value >= TV_EDGES[0]
+                if worst.value >= TV_EDGES[0]
             ),
         )
         for mode in modes
@@ -86,7 +84,7 @@ def _share(tally: Tally, part: str, whole: str | None) -> Estimate | None:
         return None
     mean, low, high = clustered_mean(clusters)
     if low is not None and high is not None:
-        low, high = max(low, 0.0), min(high, 1.0)
+        low, high = max(low, 0.0), max(mean, min(high, 1.0))
     return Estimate(mean, low, high, finite_mean=mean)
 
 

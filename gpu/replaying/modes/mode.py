@@ -22,7 +22,7 @@ class Level(StrEnum):
     RULE
         A token-level rule: its rate is a share of positions.
     BLOCK
-        A block rule that defers mismatches: a share of blocks.
+        A block rule that defers mismatches: how often in a round.
     PAIR
         Target, draft and trace, whatever the rule: a share of positions.
     """
@@ -33,7 +33,7 @@ class Level(StrEnum):
 
 
 class Finding(NamedTuple):
-    """Where a mode is found, a boolean array (K,), or (1,) for a block; and what it explains there, zero elsewhere."""
+    """Where a mode is found (K,), true or false or, of a block rule, a probability; and what it explains there."""
 
     found: Array
     explained: Array
@@ -54,6 +54,8 @@ class Mode:
     of
         The value of the tally whose sum it explains a share of: `tv` is the divergence, TV(p, out) of a rule and
         TV(p, q) of the pair. None where it explains nothing.
+    per
+        The value of the tally whose sum the rate is a share of; by default the positions.
     token_class
         The class of tokens that it needs to know, if any; see `TokenClasses`.
     """
@@ -64,6 +66,7 @@ class Mode:
     level: Level
     find: Callable[[Any], Finding]
     of: str | None = "tv"
+    per: str | None = None
     token_class: str | None = None
 
     @property
