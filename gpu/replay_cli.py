@@ -17,11 +17,15 @@ from gpu.settings import Device
 def replay(
     trace: Annotated[Path, typer.Argument(metavar="TRACE", help="Trace folder, as `capture` writes it.")],
     specs: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
-            metavar="RULE...", help="SPECs of token-level and block rules; on draft trees of token and tree rules."
+            metavar="[RULE]...", help="SPECs of token-level and block rules; on draft trees of token and tree rules."
         ),
-    ],
+    ] = None,
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option(help="One parameter moved through LOW:HIGH:STEP, or the draft length K after @. May be repeated."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for report.html, results.json and results.parquet; new or empty.")
     ] = None,
@@ -61,6 +65,8 @@ def replay(
 
       fly-theory replay trace lossless lenience:l=0.5 --out results --workers 4 --resume
 
+      fly-theory replay trace lossless fly fly-released --sweep fly:theta=0:1:0.1 --sweep fly@1:15:1 --out results
+
       fly-theory replay trees lossless min-p:base=0.1 greedy-path threshold-walk:single=0.5,acc=0.75 --out results
     """
     # Before torch is imported: waiting threads are to sleep, which costs least when the machine is busy.
@@ -79,7 +85,8 @@ def replay(
         task = bar.add_task("replaying", total=None)
         result = gpu.replay(
             trace,
-            specs,
+            specs or (),
+            sweeps=sweep or (),
             temperature=temperature,
             top_k=top_k,
             top_p=top_p,

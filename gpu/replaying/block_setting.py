@@ -28,14 +28,15 @@ class BlockSetting:
     @property
     def label(self) -> str:
         """The SPEC without the parameters that are at their defaults, but for those that are varied typically."""
-        shown = [
-            f"{declared.name}={getattr(self.rule, declared.name)}"
+        said = {
+            declared.name
             for declared in parameters(type(self.rule))
             if declared.typical or getattr(self.rule, declared.name) != declared.default
-        ]
-        head = self.rule.spec.partition(":")[0]
-        name = f"{head}:{','.join(shown)}" if shown else self.rule.spec
-        return name if self.draft_length is None else f"{name}@{self.draft_length}"
+        }
+        head, _, rest = self.spec.partition(":")
+        settings, at, cut = rest.partition("@")
+        shown = [setting for setting in settings.split(",") if not said or setting.partition("=")[0] in said]
+        return f"{head}:{','.join(shown)}{at}{cut}" if rest else self.spec
 
     @property
     def deferred(self) -> DeferredWindow | None:

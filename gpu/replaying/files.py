@@ -1,4 +1,4 @@
-"""The files of a replay: results.json, results.parquet, modes.parquet and report.html."""
+"""The files of a replay: results.json, results.parquet, modes.parquet and report.html; of sweeps, curves and points."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from fly_theory.errors import InvalidInput
+from fly_theory.figures import encode
+from fly_theory.figures.style import FORMATS
 from fly_theory.files import json_text, write_bytes
 from gpu.replaying.block_result import BlockRuleResult
 from gpu.replaying.comparison import Comparison
@@ -13,11 +15,13 @@ from gpu.replaying.measures import BASELINE, MATCHED
 from gpu.replaying.partials import FOLDER as PARTIALS
 from gpu.replaying.report import html
 from gpu.replaying.result import Figures, Replay, RuleResult
+from gpu.replaying.sweep_plots import sweep_curves
 from gpu.replaying.tally import TV_EDGES
 
-__all__ = ["JSON", "MODES", "PARQUET", "REPORT", "check_folder", "table_file", "write", "write_contents"]
+__all__ = ["JSON", "MODES", "PARQUET", "REPORT", "SWEEPS", "check_folder", "table_file", "write", "write_contents"]
 
-JSON, PARQUET, MODES, REPORT = "results.json", "results.parquet", "modes.parquet", "report.html"
+JSON, PARQUET, REPORT = "results.json", "results.parquet", "report.html"
+MODES, SWEEPS = "modes.parquet", "sweeps.parquet"
 
 
 def check_folder(folder: Path, *, overwrite: bool, resume: bool) -> None:
@@ -45,7 +49,9 @@ def check_folder(folder: Path, *, overwrite: bool, resume: bool) -> None:
 
 
 def write(replay: Replay, folder: Path) -> None:
-    """Write the files, each whole or not at all, results.json last; modes.parquet only if modes were looked for.
+    """Write the files, each whole or not at all, results.json last.
+
+    modes.parquet is written only if modes were looked for; sweeps.parquet and sweep-N, in every format, with sweeps.
 
     Raises
     ------
@@ -53,11 +59,9 @@ def write(replay: Replay, folder: Path) -> None:
         The folder cannot be written to.
     """
     contents = {
-        PARQUET: _parquet(
-            replay,
-            [_row(replay, result) for result in replay] + [_block_row(replay, result) for result in replay.block_rules],
-        ),
+        PARQUET: _parquet(replay, [_any_row(replay, result) for result in (*replay.rules, *replay.block_rules)]),
         **({MODES: _parquet(replay, modes)} if (modes := _mode_rows(replay)) else {}),
+        **_of_sweeps(replay),
         REPORT: html(replay).encode(),
         JSON: json_text(replay.to_json()).encode(),
     }
@@ -81,6 +85,23 @@ def write_contents(contents: Mapping[str, bytes], folder: Path) -> None:
     except OSError as error:
         msg = f"cannot write the results to {str(folder)!r}: {error.strerror}"
         raise InvalidInput(msg) from error
+
+
+def _of_sweeps(replay: Replay) -> dict[str, bytes]:
+    if not replay.sweeps:
+        return {}
+    rows = [
+        {"sweep": sweep.text, "parameter": sweep.parameter, "value": point.value} | _any_row(replay, replay[point.rule])
+        for sweep in replay.sweeps
+        for point in sweep.points
+    ]
+    curves = {f"sweep-{number}": sweep_curves(replay, sweep) for number, sweep in enumerate(replay.sweeps, start=1)}
+    figures = {f"{name}.{suffix}": encode(figure, suffix) for name, figure in curves.items() for suffix in FORMATS}
+    return {SWEEPS: _parquet(replay, rows), **figures}
+
+
+def _any_row(replay: Replay, result: RuleResult | BlockRuleResult) -> dict[str, Any]:
+    return _block_row(replay, result) if isinstance(result, BlockRuleResult) else _row(replay, result)
 
 
 def _parquet(replay: Replay, rows: Sequence[Mapping[str, Any]]) -> bytes:

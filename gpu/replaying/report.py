@@ -19,6 +19,7 @@ from gpu.replaying.measures import MEASURES, Measure
 from gpu.replaying.modes import MODES, Level, ModeResult, commonest
 from gpu.replaying.plots import case_diagram, efficiency_against_divergence, inline_svg, tv_distribution
 from gpu.replaying.result import Replay, RuleResult
+from gpu.replaying.sweep_plots import sweep_curves
 from gpu.replaying.wording import (
     consistency,
     elsewhere,
@@ -64,6 +65,10 @@ def html(replay: Replay) -> str:
         verdict_rule=VERDICT_RULE,
         efficiency=replay.rules and Markup(inline_svg(efficiency_against_divergence(replay), "efficiency")),
         distribution=replay.rules and Markup(inline_svg(tv_distribution(replay), "distribution")),
+        curves=[
+            (sweep, Markup(inline_svg(sweep_curves(replay, sweep), f"sweep-{number}")))
+            for number, sweep in enumerate(replay.sweeps)
+        ],
         drawn=partial(_drawn, replay),
         **_modes(replay),
         provenance=json_text(replay.provenance),

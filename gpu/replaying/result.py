@@ -14,6 +14,7 @@ from gpu.replaying.modes.consistency import Consistency
 from gpu.replaying.modes.found import ModeResult
 from gpu.replaying.resolving import from_spec
 from gpu.replaying.settings import ReplaySettings
+from gpu.replaying.sweep import Sweep
 from gpu.replaying.tally import TV_EDGES
 from gpu.trace import Trace
 
@@ -111,6 +112,8 @@ class Replay:
         What a reader has to know about all figures.
     provenance
         Versions, git revision, command line, seed, device and trace hash.
+    sweeps
+        Which of the settings are the points of a curve.
     """
 
     trace: Trace = field(repr=False)
@@ -124,6 +127,7 @@ class Replay:
     notes: tuple[str, ...]
     provenance: Mapping[str, Any]
     block_rules: tuple[BlockRuleResult, ...] = ()
+    sweeps: tuple[Sweep, ...] = ()
 
     def __iter__(self) -> Iterator[RuleResult]:
         return iter(self.rules)
@@ -156,6 +160,7 @@ class Replay:
             "consistency": None if self.consistency is None else self.consistency.to_json(),
             "rules": [result.to_json() for result in self.rules],
             "block_rules": [result.to_json() for result in self.block_rules],
+            "sweeps": [sweep.to_json() for sweep in self.sweeps],
             "notes": self.notes,
             "provenance": self.provenance,
         }

@@ -1,6 +1,7 @@
 """Replay: verification rules evaluated on every row of a trace, in one pass and bounded memory."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from gpu.replaying.resolving import Asked, resolve
 from gpu.replaying.result import Replay
 from gpu.replaying.settings import ReplaySettings, drawn_temperature
 from gpu.replaying.summary import summarise
+from gpu.replaying.sweep import Sweep, with_sweeps
 from gpu.trace import Trace, TreeTrace, open_trace
 
 __all__ = ["replay"]
@@ -27,8 +29,9 @@ __all__ = ["replay"]
 
 def replay(
     trace: Trace | str | Path,
-    rules: Sequence[Asked],
+    rules: Sequence[Asked] = (),
     *,
+    sweeps: Sequence[str] = (),
     temperature: float | None = None,
     top_k: int | None = None,
     top_p: float | None = None,
@@ -61,6 +64,9 @@ def replay(
     rules
         Rules of a token or of a whole block, or SPEC strings, all different. `SPEC@K` is the rule of a block on the
         first K drafts of each.
+    sweeps
+        Ranges of one parameter of a rule, `fly:theta=0:1:0.1`, or of the draft length, `fly@1:15:1`, ends included.
+        Each value is a setting like any other, and the curve a figure of the report.
     temperature
         Of both models; by default the one the trace's draft tokens were drawn at (1 where the trace does not say).
     top_k, top_p, min_p, epsilon, eta
@@ -113,7 +119,11 @@ def replay(
     """
     if not isinstance(trace, Trace):
         trace = open_trace(trace)
-    on_trees = isinstance(trace, TreeTrace)
+    on_trees, swept = isinstance(trace, TreeTrace), tuple(Sweep.parse(text) for text in sweeps)
+    if on_trees and swept:
+        msg = f"{trace.path} holds draft trees; sweeps are of token-level and block rules"
+        raise InvalidInput(msg)
+    rules = with_sweeps(rules, swept)
     asked = tree_rules(rules, trace) if on_trees else resolve(rules, draft_length=trace.draft_length)
     if temperature is None:
         drawn = drawn_temperature(trace)
@@ -148,7 +158,8 @@ def replay(
     by = executor(workers=workers, ray=ray)
     known = _provenance(trace, settings, by)
     partials = None if out is None else Partials(Path(out), identity(trace.sha256, plan, known), resume=resume)
-    result = summarise(trace, plan, tally_by_shard(trace, plan, by, partials=partials, progress=progress), known)
+    tallies = tally_by_shard(trace, plan, by, partials=partials, progress=progress)
+    result = replace(summarise(trace, plan, tallies, known), sweeps=swept)
     if out is not None and partials is not None:
         write(result, Path(out))
         partials.remove()

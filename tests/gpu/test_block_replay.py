@@ -344,3 +344,18 @@ def test_a_block_rule_from_a_file_is_found(greedy: gpu.Trace, tmp_path: Path) ->
     replayed = gpu.replay(greedy, [f"{file}:mine", "lossless"])
     assert isinstance(replayed.block_rules[0].setting.rule, BlockRule)
     assert replayed.block_rules[0]["gain_over_strict"].mean == 0
+
+
+@pytest.mark.parametrize(
+    ("spec", "label"),
+    [
+        ("fly", "fly:theta=0.3,window=6"),
+        ("fly-released:no_window=true@4", "fly-released:theta=0.3,window=6,no_window=true@4"),
+        ("fly-released:temperature=0.5", "fly-released:theta=0.3,window=6,temperature=0.5"),
+        ("block@3", "block@3"),
+        ("lossless@2", "lossless@2"),
+        ("lenience:l=0.5@2", "lenience:l=0.5@2"),
+    ],
+)
+def test_labels_leave_out_what_goes_without_saying(spec: str, label: str) -> None:
+    assert from_spec(spec).label == label

@@ -1,0 +1,86 @@
+"""Sweeps as curves: what changes with one parameter, with the intervals as bands."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from fly_theory.figures import ONE_COLUMN, SERIES, TWO_COLUMNS, new_figure, style
+from gpu.replaying.estimates import Estimate
+from gpu.replaying.result import Replay
+from gpu.replaying.sweep import Sweep
+
+__all__ = ["sweep_curves"]
+
+# Figure, how it is called in the legend, and the style of its line.
+_Curve = tuple[str, str, str]
+
+_ENDINGS: tuple[_Curve, ...] = (
+    ("gate_open", "gate open at mismatches", "-"),
+    ("lost_to_gate", "rejections: gate shut", "--"),
+    ("lost_to_window", "rejections: window", "-."),
+    ("lost_to_boundary", "rejections: boundary", ":"),
+)
+
+
+def sweep_curves(replay: Replay, sweep: Sweep) -> Figure:
+    """Tokens per call against the parameter, and beside them what else the rule has to tell.
+
+    Of a token-level rule that is its TV to the target, of FLy how often its gate opens and what ends its rounds. Where
+    tokens per call are not identified, acceptance takes their place.
+    """
+    results = [replay[point.rule] for point in sweep.points]
+    values = [point.value for point in sweep.points]
+    speed = "tokens_per_call" if results[0]["tokens_per_call"] is not None else "acceptance"
+    panels: list[Callable[[Axes], object]] = []
+    if all(speed in result.figures for result in results):
+        panels.append(lambda ax: _speed(ax, values, results, speed))
+    if "tv" in results[0].figures:
+        panels.append(lambda ax: _curves(ax, values, results, [("tv", "TV(p, out)", "-")], label="TV(p, out)"))
+    if any(result.figures.get("gate_open") is not None for result in results):
+        panels.append(lambda ax: _shares(ax, values, results))
+    if not panels:
+        panels.append(lambda ax: ax.set_title("tokens per call are not identified by this trace"))
+    with style():
+        figure = new_figure(TWO_COLUMNS if len(panels) > 1 else ONE_COLUMN * 1.3, 2.5)
+        for draw, ax in zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True):
+            draw(ax)
+            ax.set_xlabel(_named(sweep))
+            if all(value.is_integer() for value in values):
+                ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return figure
+
+
+def _speed(ax: Axes, values: Sequence[float], results: Sequence[Any], name: str) -> None:
+    label = {"tokens_per_call": "tokens per target call", "acceptance": "acceptance probability"}[name]
+    _curves(ax, values, results, [(name, "rule", "-")], label=label)
+    gains = [result.figures.get("gain_over_strict") for result in results]
+    if all(gain is not None for gain in gains):
+        strict = [result[name].mean - gain.mean for result, gain in zip(results, gains, strict=True)]
+        ax.plot(values, strict, color="0.35", linewidth=0.8, linestyle=(0, (4, 2)), label="strict")
+        ax.legend(loc="best")
+
+
+def _shares(ax: Axes, values: Sequence[float], results: Sequence[Any]) -> None:
+    _curves(ax, values, results, _ENDINGS, label="share")
+    ax.set_ylim(-0.03, 1.03)
+    ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
+
+
+def _curves(ax: Axes, values: Sequence[float], results: Sequence[Any], curves: Iterable[_Curve], *, label: str) -> None:
+    for (name, legend, line), colour in zip(curves, SERIES, strict=False):
+        found: list[Estimate | None] = [result[name] for result in results]
+        mean = [np.nan if each is None else each.mean for each in found]
+        low = [np.nan if each is None or each.low is None else each.low for each in found]
+        high = [np.nan if each is None or each.high is None else each.high for each in found]
+        ax.plot(values, mean, color=colour, linestyle=line, marker="o", markersize=2.5, label=legend)
+        ax.fill_between(values, low, high, color=colour, alpha=0.13, linewidth=0)
+    ax.set_ylabel(label)
+
+
+def _named(sweep: Sweep) -> str:
+    return {"K": "draft length K", "theta": "threshold θ", "window": "window W"}.get(sweep.parameter, sweep.parameter)
