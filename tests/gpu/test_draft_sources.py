@@ -14,6 +14,7 @@ import torch
 import typer
 from hypothesis import given
 from hypothesis import strategies as st
+from transformers import AutoModelForCausalLM
 from transformers.generation.candidate_generator import PromptLookupCandidateGenerator
 from typer.testing import CliRunner
 
@@ -276,6 +277,34 @@ def test_a_walk_by_hand() -> None:
     # Nothing to copy; after 1 the copy 2 3 1, all of it right, and 2 from the target; after 3 1 2 the copy 3 1 2, of
     # which the text has one token left.
     assert calls == [Call(0, 0, 1), Call(3, 3, 4), Call(3, 1, 1)]
+
+
+def test_the_calls_are_those_of_the_engine_of_transformers(tmp_path: Path) -> None:
+    tokenizer = tiny_models.train_tokenizer()
+    model = AutoModelForCausalLM.from_pretrained(tiny_models.save_llama(tmp_path, tokenizer, vocabulary=296))
+    with torch.no_grad():
+        # Nearly blind to what came before the last token, so that it repeats itself.
+        for layer in model.model.layers:
+            layer.self_attn.o_proj.weight *= 0.02
+            layer.mlp.down_proj.weight *= 0.02
+    calls = 0
+
+    def count(*_: Any) -> None:
+        nonlocal calls
+        calls += 1
+
+    model.register_forward_hook(count)
+    saved = 0
+    for prompt in tiny_models.TEXT:
+        ids = tokenizer(prompt, return_tensors="pt")["input_ids"]
+        calls = 0
+        settings = {"max_new_tokens": 60, "do_sample": False, "pad_token_id": 0}
+        written = model.generate(ids, prompt_lookup_num_tokens=10, **settings)[0]
+        ours = walk(TransformersLookup(stop=frozenset({0})), text(written.tolist(), ids.shape[1]))
+        assert len(ours) == calls
+        assert torch.equal(written, model.generate(ids, **settings)[0])
+        saved += len(written) - ids.shape[1] - len(ours)
+    assert saved > 20
 
 
 def test_accepted_is_the_best_branch() -> None:

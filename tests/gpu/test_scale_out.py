@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from tests.gpu.test_tally import rows
 
 ROOT = Path(__file__).parents[2]
 BLOCKS = 12
+SPECS = (*traces.SPECS, "fly:theta=0.3,window=2", "block", "lenience:l=0.5@2")
 
 
 @pytest.fixture(scope="module")
@@ -77,12 +79,12 @@ def command(*arguments: object, **environment: str) -> subprocess.CompletedProce
 
 @pytest.fixture(scope="module")
 def expected(one_shard: Path) -> str:
-    return document(gpu.replay(one_shard, traces.SPECS, dtype="float64"))
+    return document(gpu.replay(one_shard, SPECS, dtype="float64"))
 
 
 @pytest.mark.parametrize(("shards", "workers"), [(2, 1), (4, 1), (12, 1), (2, 2), (4, 2)])
 def test_shards_and_processes_do_not_show(folders: dict[int, Path], expected: str, shards: int, workers: int) -> None:
-    replayed = gpu.replay(folders[shards], traces.SPECS, dtype="float64", workers=workers)
+    replayed = gpu.replay(folders[shards], SPECS, dtype="float64", workers=workers)
     assert document(replayed) == expected
     assert replayed.provenance["executor"] == ("this process" if workers == 1 else "2 processes")
 
@@ -134,6 +136,24 @@ def test_progress_counts_blocks(folders: dict[int, Path]) -> None:
     seen: list[tuple[int, int]] = []
     gpu.replay(folders[4], ["lossless"], progress=lambda done, total: seen.append((done, total)))
     assert seen == [(done, BLOCKS) for done in range(BLOCKS + 1)]
+
+
+def test_no_more_shards_are_in_flight_than_there_are_workers(
+    folders: dict[int, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitted: list[int] = []
+
+    class Threads(ThreadPoolExecutor):
+        def submit(self, task: Any, path: Path, shard: int, plan: Plan) -> Any:
+            submitted.append(shard)
+            return super().submit(task, path, shard, plan)
+
+    monkeypatch.setattr(processes.ProcessPool, "_pool", lambda pool, shards: Threads(max_workers=pool.workers))
+    plan = Plan((ft.rule("lossless"),), ReplaySettings(temperature=1.0))
+    found = processes.ProcessPool(3).run(gpu.open_trace(folders[12]), plan, range(BLOCKS), lambda blocks: None)
+    for finished, _ in enumerate(found, start=1):
+        assert len(submitted) - finished < 3
+    assert sorted(submitted) == list(range(BLOCKS))
 
 
 # -- lost workers ------------------------------------------------------------------------------------------------------
@@ -200,7 +220,7 @@ def interrupted(folder: Path, specs: Iterable[str], out: Path, *, after: int, **
 
 
 def test_a_resumed_replay_skips_what_is_finished(folders: dict[int, Path], tmp_path: Path) -> None:
-    out, specs = tmp_path / "out", ["lossless", "cos:w=0.3", "min-p:base=0.2"]
+    out, specs = tmp_path / "out", ["lossless", "min-p:base=0.2", "fly:theta=0.3,window=2"]
     interrupted(folders[4], specs, out, after=7)
     assert {path.name for path in out.iterdir()} == {"partial"}
     assert {path.name for path in (out / "partial").iterdir()} == {"plan.json", "shard-00000.json", "shard-00001.json"}
