@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from gpu.replaying import Replay as Replay
     from gpu.replaying import TreeReplay as TreeReplay
     from gpu.replaying import replay as replay
+    from gpu.trace import TopKBlock as TopKBlock
+    from gpu.trace import TopKTrace as TopKTrace
     from gpu.trace import Trace as Trace
     from gpu.trace import TraceBlock as TraceBlock
     from gpu.trace import TraceTree as TraceTree
     from gpu.trace import TreeTrace as TreeTrace
     from gpu.trace import open_trace as open_trace
     from gpu.trace import reshard as reshard
+    from gpu.trace import truncate_trace as truncate_trace
     from gpu.trace import write_trace as write_trace
     from gpu.trace import write_trees as write_trees
 
@@ -37,12 +40,15 @@ _EXPORTS = {
     "Replay": "gpu.replaying",
     "TreeReplay": "gpu.replaying",
     "replay": "gpu.replaying",
+    "TopKBlock": "gpu.trace",
+    "TopKTrace": "gpu.trace",
     "Trace": "gpu.trace",
     "TraceBlock": "gpu.trace",
     "TraceTree": "gpu.trace",
     "TreeTrace": "gpu.trace",
     "open_trace": "gpu.trace",
     "reshard": "gpu.trace",
+    "truncate_trace": "gpu.trace",
     "write_trace": "gpu.trace",
     "write_trees": "gpu.trace",
 }

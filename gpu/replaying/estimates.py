@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 from scipy.special import stdtrit
 
-from gpu.replaying.measures import BASELINE, MATCHED, MEASURES, Measure
+from gpu.replaying.measures import BASELINE, LEAST, MATCHED, MEASURES, MOST, Measure
 from gpu.replaying.tally import Tally
 
 __all__ = ["CONFIDENCE", "Estimate", "clustered_mean", "difference", "estimate"]
@@ -32,6 +33,10 @@ class Estimate:
         Mean over the finite values; None when there is none.
     infinite_share
         Share of the values that are infinite.
+    certified
+        Where tokens are unseen or only summed: what the mean over these positions surely lies between, whatever the
+        unseen tokens are. `mean` then stands in the middle (at the lower end where the upper one is infinite), and
+        `low` and `high` allow for both this and the sampling of prompts.
     """
 
     mean: float
@@ -40,11 +45,15 @@ class Estimate:
     largest: float | None = None
     finite_mean: float | None = None
     infinite_share: float = 0.0
+    certified: tuple[float, float] | None = None
 
     def plus(self, shift: float) -> "Estimate":
         """The estimate of the finite quantity shifted by a constant."""
-        moved = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "infinite_share"}
-        return Estimate(**{name: None if value is None else value + shift for name, value in moved.items()})
+        moved = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("infinite_share", "certified")}
+        between = self.certified and (self.certified[0] + shift, self.certified[1] + shift)
+        return Estimate(
+            **{name: None if value is None else value + shift for name, value in moved.items()}, certified=between
+        )
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -55,13 +64,24 @@ class Estimate:
 
 def estimate(tally: Tally, name: str, measures: Mapping[str, Measure] = MEASURES) -> Estimate:
     """The mean of one of the `measures`, its interval cut to where the measure can lie."""
+    if f"{LEAST}{name}" in tally.measures:
+        return _between(*(_estimate(tally, f"{end}{name}", measures) for end in (LEAST, "", MOST)))
+    return _estimate(tally, name, measures)
+
+
+def _between(least: Estimate, middle: Estimate, most: Estimate) -> Estimate:
+    high = most.high if most.mean < math.inf or least.low is None else math.inf
+    return replace(middle, low=least.low, high=high, certified=(least.mean, most.mean))
+
+
+def _estimate(tally: Tally, name: str, measures: Mapping[str, Measure]) -> Estimate:
     totals = [totals[name] for totals in tally.prompts.values() if name in totals]
     finite, infinite = sum(total.finite for total in totals), sum(total.infinite for total in totals)
     if infinite:
         mean = clustered_mean([(total.sum, total.finite) for total in totals])[0] if finite else None
         return Estimate(math.inf, None, None, math.inf, mean, infinite / (finite + infinite))
     mean, low, high = clustered_mean([(total.sum, total.finite) for total in totals])
-    measure = measures[name.removeprefix(MATCHED).removeprefix(BASELINE)]
+    measure = measures[reduce(str.removeprefix, (LEAST, MOST, MATCHED, BASELINE), name)]
     if low is not None and high is not None:
         low, high = max(low, min(measure.low, mean)), min(high, max(measure.high, mean))
     return Estimate(mean, low, high, max(total.largest for total in totals), mean)
@@ -73,6 +93,14 @@ def difference(tally: Tally, reference: Tally, name: str, reference_name: str | 
     `reference_name` is what the measure is called there, if it has another name.
     """
     theirs = reference_name or name
+    if f"{LEAST}{name}" in tally.measures:
+        least = _difference(tally, reference, f"{LEAST}{name}", f"{MOST}{theirs}")
+        most = _difference(tally, reference, f"{MOST}{name}", f"{LEAST}{theirs}")
+        return _between(least, _difference(tally, reference, name, theirs), most)
+    return _difference(tally, reference, name, theirs)
+
+
+def _difference(tally: Tally, reference: Tally, name: str, theirs: str) -> Estimate:
     pairs = [(totals[name], reference.prompts[prompt][theirs]) for prompt, totals in tally.prompts.items()]
     mean, low, high = clustered_mean([(ours.sum - theirs.sum, ours.finite) for ours, theirs in pairs])
     return Estimate(mean, low, high, finite_mean=mean)

@@ -15,8 +15,10 @@ from fly_theory.rules.base import Rule
 __all__ = [
     "BASELINE",
     "DISTANCES",
+    "LEAST",
     "MATCHED",
     "MEASURES",
+    "MOST",
     "Further",
     "Judged",
     "Measure",
@@ -104,6 +106,10 @@ DISTANCES = ("tv", "kl", "reverse_kl", "js", "max_ratio", "waste", "argmax_flip"
 # lossless verification of p_A, or of the rule's own output law (`gpu.replaying.baselines`).
 MATCHED = "matched_"
 BASELINE = "baseline_"
+
+# Prefixes: the ends between which a measure surely lies, where tokens are unseen; without prefix, what stands between.
+LEAST = "least_"
+MOST = "most_"
 
 
 class Judged(NamedTuple):

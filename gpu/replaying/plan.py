@@ -27,6 +27,9 @@ class Plan:
         The failure modes that are looked for, or None for the bare figures.
     block_rules
         Rules that judge a block of drafts as a whole.
+    tail
+        The joint mass of tokens that are only summed, so that figures are intervals; None where every token is
+        evaluated.
     """
 
     rules: tuple[Rule, ...]
@@ -34,6 +37,7 @@ class Plan:
     further: tuple[Further, ...] = ()
     detectors: Detectors | None = None
     block_rules: tuple[BlockSetting, ...] = ()
+    tail: float | None = None
 
     def modes(self, level: Level) -> tuple[Mode, ...]:
         """The failure modes of one level that are looked for."""

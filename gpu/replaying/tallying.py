@@ -8,11 +8,12 @@ import torch
 from fly_theory.errors import FlyTheoryError
 from gpu.replaying.block_laws import BlockLaws
 from gpu.replaying.block_measures import measure_block
+from gpu.replaying.bounding import bounded_values
 from gpu.replaying.measures import measure, measure_draft
 from gpu.replaying.modes import ZERO_RESIDUAL, Level, depends_on_output
 from gpu.replaying.plan import Plan
 from gpu.replaying.tally import Tally
-from gpu.trace import TraceBlock
+from gpu.trace import TopKBlock, TraceBlock
 
 __all__ = ["Tallies", "tally_blocks"]
 
@@ -41,13 +42,16 @@ class Tallies:
 
 
 @torch.inference_mode()
-def tally_blocks(blocks: Iterable[TraceBlock], plan: Plan) -> Tallies:
+def tally_blocks(blocks: Iterable[TraceBlock | TopKBlock], plan: Plan) -> Tallies:
     """Evaluate everything a plan asks for on blocks, read once and in the order they come."""
     tallies, detectors = Tallies.empty(plan), plan.detectors
     further = plan.further if detectors is None else (*plan.further, detectors)
     checked = detectors is None or not detectors.report_stuck
     for block in blocks:
         try:
+            if plan.tail is not None or isinstance(block, TopKBlock):
+                _add_bounds(tallies, block, plan)
+                continue
             p, q = plan.settings.pair(block)
             tokens = block.tokens.to(p.device)
             of_pair = measure_draft(p, q, tokens)
@@ -63,6 +67,13 @@ def tally_blocks(blocks: Iterable[TraceBlock], plan: Plan) -> Tallies:
             msg = f"block {block.index}: {error}"
             raise type(error)(msg) from error
     return tallies
+
+
+def _add_bounds(tallies: Tallies, block: TraceBlock | TopKBlock, plan: Plan) -> None:
+    of_pair, of_rules = bounded_values(block, plan)
+    tallies.draft.add(block.prompt, block.index, of_pair)
+    for tally, values in zip(tallies.rules, of_rules, strict=True):
+        tally.add(block.prompt, block.index, values)
 
 
 def _values(measures: dict[str, torch.Tensor]) -> dict[str, list[float | None]]:

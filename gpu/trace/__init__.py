@@ -13,19 +13,27 @@
 
 K is the draft length. The two models may differ in width; logits beyond a model's own width count as -inf. A trace
 holds no dates, durations or paths of its own: it is a function of what was asked for. A trace of draft trees is
-described in `gpu.trace.tree`.
+described in `gpu.trace.tree`, one of the most probable tokens only in `gpu.trace.top_k`.
 """
 
 from gpu.trace.block import TraceBlock
 from gpu.trace.header import TraceHeader
 from gpu.trace.opening import open_trace
 from gpu.trace.reader import Trace
+from gpu.trace.top_k import TopKBlock, TopKHeader, TopRows, top_k_of
+from gpu.trace.top_k_reader import TopKTrace
+from gpu.trace.top_k_writer import TopKWriter, top_k_header, truncate_trace
 from gpu.trace.tree import TraceTree, TreeHeader
 from gpu.trace.tree_reader import TreeTrace
 from gpu.trace.tree_writer import TreeWriter, write_trees
 from gpu.trace.writer import TraceWriter, reshard, write_trace
 
 __all__ = [
+    "TopKBlock",
+    "TopKHeader",
+    "TopKTrace",
+    "TopKWriter",
+    "TopRows",
     "Trace",
     "TraceBlock",
     "TraceHeader",
@@ -36,6 +44,9 @@ __all__ = [
     "TreeWriter",
     "open_trace",
     "reshard",
+    "top_k_header",
+    "top_k_of",
+    "truncate_trace",
     "write_trace",
     "write_trees",
 ]

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 import torch
 
@@ -14,6 +14,8 @@ from gpu.settings import Dtype
 
 SCHEMA = "fly-theory-trace/1"
 TREE_SCHEMA = "fly-theory-tree-trace/1"
+TOP_K_SCHEMA = "fly-theory-top-k-trace/1"
+SCHEMAS = (SCHEMA, TREE_SCHEMA, TOP_K_SCHEMA)
 MANIFEST = "manifest.json"
 TOKENIZER = "tokenizer.json"
 SHARDS = "shards"
@@ -48,11 +50,13 @@ class TraceHeader:
     tokenizer: bytes | None
     source: Mapping[str, Any]
 
+    _dtypes: ClassVar[Mapping[str, torch.dtype]] = DTYPES
+
     def __post_init__(self) -> None:
         for name in ("draft_length", "target_vocabulary", "draft_vocabulary", "blocks_per_shard"):
             self._require_positive(name)
-        if self.dtype not in DTYPES:
-            msg = f"dtype={self.dtype!r}; allowed are {', '.join(DTYPES)}"
+        if self.dtype not in self._dtypes:
+            msg = f"dtype={self.dtype!r}; allowed are {', '.join(self._dtypes)}"
             raise InvalidInput(msg)
 
     def _require_positive(self, name: str) -> None:
@@ -103,8 +107,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         msg = f"{path} is not JSON: {error}"
         raise TraceError(msg) from error
     schema = manifest.get("schema") if isinstance(manifest, dict) else None
-    if schema not in (SCHEMA, TREE_SCHEMA):
-        msg = f"{path} has the schema {schema!r}; this version reads {SCHEMA!r} and {TREE_SCHEMA!r}"
+    if schema not in SCHEMAS:
+        msg = f"{path} has the schema {schema!r}; this version reads {', '.join(map(repr, SCHEMAS))}"
         raise TraceError(msg)
     missing = [
         key

@@ -20,7 +20,6 @@ from gpu.trace.block import TraceBlock
 from gpu.trace.header import DTYPES, MANIFEST, SHARDS, TOKENIZER, TraceHeader, read_manifest, shard_file
 from gpu.trace.opening import open_trace
 from gpu.trace.reader import Trace, check_content, check_size
-from gpu.trace.tree_reader import TreeTrace
 
 
 class TraceWriter:
@@ -216,8 +215,8 @@ def write_trace(
 def reshard(source: str | Path, destination: str | Path, *, blocks_per_shard: int) -> Path:
     """Copy a trace into a new folder with another number of blocks in each shard; nothing else changes."""
     trace = open_trace(source)
-    if isinstance(trace, TreeTrace):
-        msg = f"{trace.path} holds draft trees; only traces of blocks can be cut into other shards"
+    if type(trace) is not Trace:
+        msg = f"{trace!r} holds no blocks of whole rows; only traces of these can be cut into other shards"
         raise InvalidInput(msg)
     return write_trace(
         destination,

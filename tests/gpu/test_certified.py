@@ -13,9 +13,9 @@ import fly_theory as ft
 from fly_theory.errors import NotReadable, ZeroResidualError
 from fly_theory.registry import rules
 from fly_theory.rules.base import Rule
-from gpu.certified.cells import Cells
-from gpu.certified.heads import cells_of_rows, cells_of_top
-from gpu.certified.measures import draft_bounds, rule_bounds
+from gpu.replaying.certified.cells import Cells
+from gpu.replaying.certified.heads import cells_of_rows, cells_of_top
+from gpu.replaying.certified.measures import draft_bounds, rule_bounds
 from gpu.replaying.measures import measure, measure_draft
 from tests.strategies import pairs, rule_objects
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gpu.certified.array import Enclosure
-from gpu.certified.lines import Lines
-from gpu.certified.sums import sum_bounds
+from gpu.replaying.certified.array import Enclosure
+from gpu.replaying.certified.lines import Lines
+from gpu.replaying.certified.sums import sum_bounds
 
 __all__ = [
     "JENSEN_SHANNON",

@@ -11,10 +11,10 @@ from fly_theory.distributions import trusted_inputs
 from fly_theory.errors import ZeroResidualError
 from fly_theory.rules.accept_set import AllowedSetRule
 from fly_theory.rules.base import Rule
-from gpu.certified.array import Enclosure
-from gpu.certified.cells import Cells
-from gpu.certified.divergences import JENSEN_SHANNON, RELATIVE_ENTROPY, divergence, surely_apart, unseen_sum
-from gpu.certified.lines import Lines
+from gpu.replaying.certified.array import Enclosure
+from gpu.replaying.certified.cells import Cells
+from gpu.replaying.certified.divergences import JENSEN_SHANNON, RELATIVE_ENTROPY, divergence, surely_apart, unseen_sum
+from gpu.replaying.certified.lines import Lines
 from gpu.replaying.measures import BASELINE, MATCHED, MEASURES
 
 __all__ = ["SLACK", "Bounds", "draft_bounds", "pair_of", "rule_bounds"]

@@ -7,7 +7,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from gpu.certified.lines import Lines
+from gpu.replaying.certified.lines import Lines
 
 __all__ = ["ROUNDING", "Cells"]
 

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from gpu.certified.cells import Cells
-from gpu.certified.lines import Lines
+from gpu.replaying.certified.cells import Cells
+from gpu.replaying.certified.lines import Lines
 
 __all__ = ["cells_of_rows", "cells_of_top"]
 

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from gpu.certified.cells import ROUNDING, Cells
-from gpu.certified.lines import Lines
+from gpu.replaying.certified.cells import ROUNDING, Cells
+from gpu.replaying.certified.lines import Lines
 
 __all__ = ["sum_bounds"]
 

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from fly_theory.errors import NotReadable
-from gpu.certified.cells import Cells
-from gpu.certified.lines import Lines
-from gpu.certified.sums import sum_bounds
+from gpu.replaying.certified.cells import Cells
+from gpu.replaying.certified.lines import Lines
+from gpu.replaying.certified.sums import sum_bounds
 
 __all__ = ["Condition", "Enclosure", "Value"]
 
@@ -65,7 +65,7 @@ class Enclosure:
         return self.head.high
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
-        from gpu.certified import namespace
+        from gpu.replaying.certified import namespace
 
         return namespace
 
@@ -246,7 +246,7 @@ class Condition:
         self.weighted = weighted
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
-        from gpu.certified import namespace
+        from gpu.replaying.certified import namespace
 
         return namespace
 

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import torch
 
 from fly_theory.errors import NotReadable
-from gpu.certified.array import Condition, Enclosure, Value, aligned, combine, constant, monotone
-from gpu.certified.divergences import entropy as _entropy
-from gpu.certified.divergences import relative_entropy as _relative_entropy
-from gpu.certified.lines import Lines
+from gpu.replaying.certified.array import Condition, Enclosure, Value, aligned, combine, constant, monotone
+from gpu.replaying.certified.divergences import entropy as _entropy
+from gpu.replaying.certified.divergences import relative_entropy as _relative_entropy
+from gpu.replaying.certified.lines import Lines
 
 __array_api_version__ = "2024.12"
 
