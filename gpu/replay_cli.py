@@ -47,6 +47,10 @@ def replay(
     modes: Annotated[
         bool, typer.Option("--modes/--no-modes", help="Look for failure modes, or only for figures.")
     ] = True,
+    tail: Annotated[
+        float | None,
+        typer.Option(help="Sum tokens of up to this joint mass p + q a row; figures become certified intervals."),
+    ] = None,
     workers: Annotated[int, typer.Option(help="Processes that share the shards of the trace.")] = 1,
     ray: Annotated[bool, typer.Option("--ray", help="Spread the shards over a Ray cluster instead.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Keep what a killed run finished in --out.")] = False,
@@ -66,6 +70,8 @@ def replay(
       fly-theory replay trace lossless lenience:l=0.5 --out results --workers 4 --resume
 
       fly-theory replay trace lossless fly fly-released --sweep fly:theta=0:1:0.1 --sweep fly@1:15:1 --out results
+
+      fly-theory replay trace lossless min-p:base=0.1 --tail 1e-4
 
       fly-theory replay trees lossless min-p:base=0.1 greedy-path threshold-walk:single=0.5,acc=0.75 --out results
     """
@@ -95,6 +101,7 @@ def replay(
             eta=eta,
             dtype=dtype,
             device=device,
+            tail=tail,
             modes=modes,
             out=out,
             overwrite=force,

@@ -1,61 +1,98 @@
 """The measures of rules as intervals, for rows that are not known in full, or of which a tail is only summed."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 
-from fly_theory.errors import NotReadable, ZeroResidualError
+from fly_theory.errors import InvalidInput, NotReadable, ZeroResidualError
 from fly_theory.rules.base import Rule
+from gpu.replaying.block_setting import BlockSetting
 from gpu.replaying.certified.heads import cells_of_rows
 from gpu.replaying.certified.measures import Bounds, draft_bounds, rule_bounds
-from gpu.replaying.certified.seen import cells_of
+from gpu.replaying.certified.seen import cells_of, check_law
 from gpu.replaying.measures import LEAST, MOST
 from gpu.replaying.plan import Plan
-from gpu.trace import TopKBlock, TraceBlock
+from gpu.replaying.settings import ReplaySettings
+from gpu.trace import TopKBlock, TopKTrace, Trace, TraceBlock
 
-__all__ = ["bounded_values", "check_readable"]
+__all__ = ["bounded_values", "check_bounding"]
 
-_Values = Mapping[str, Sequence[float]]
+_Values = dict[str, list[float]]
 
 
-def bounded_values(block: TraceBlock | TopKBlock, plan: Plan) -> tuple[_Values, list[_Values]]:
-    """The values of the pair and of each rule on one block, each with its ends under the prefixes.
+def bounded_values(
+    blocks: Sequence[TraceBlock] | Sequence[TopKBlock], plan: Plan
+) -> Iterator[tuple[_Values, list[_Values]]]:
+    """The values of the pair and of each rule on each of some blocks, with their ends under the prefixes.
 
     Raises
     ------
     ZeroResidualError
         A rule surely rejects in some row and surely has nothing to redraw from.
     """
-    cells = cells_of(block, plan.settings, tail=plan.tail)
-    draft = draft_bounds(cells)
-    impossible = (cells.head_q.low_left.gather(-1, cells.drafted[:, None]) == 0).double().sum()
-    of_rules = [_values(rule_bounds(rule, cells, len(block.tokens))) for rule in plan.rules]
-    return {**_values(draft), "impossible_drafts": [float(impossible)]}, of_rules
+    cells, length = cells_of(blocks, plan.settings, tail=plan.tail or 0.0), len(blocks[0].tokens)
+    chances = cells.head_q.low_left.gather(-1, cells.drafted[:, None])
+    impossible = (chances == 0).double().reshape(-1, length).sum(-1, keepdim=True)
+    of_pair = _values(draft_bounds(cells), len(blocks))
+    of_rules = [_values(rule_bounds(rule, cells, length), len(blocks)) for rule in plan.rules]
+    for number in range(len(blocks)):
+        yield (
+            of_pair[number] | {"impossible_drafts": impossible[number].tolist()},
+            [values[number] for values in of_rules],
+        )
 
 
-def check_readable(rules: Iterable[Rule]) -> None:
-    """Refuse a rule that has to see every token.
+def check_bounding(
+    trace: Trace,
+    settings: ReplaySettings,
+    rules: tuple[Sequence[Rule], Sequence[BlockSetting]],
+    *,
+    tail: float | None,
+    modes: bool | Sequence[str],
+) -> None:
+    """Refuse what cannot be asked for where tokens are unseen.
 
     Raises
     ------
+    InvalidInput
+        A tail outside [0, 1], or of a top-k trace; failure modes; a law that a top-k trace does not determine.
     NotReadable
-        Naming the rule and what it asks for.
+        A rule that has to see every token; a block rule on a top-k trace.
     """
+    if tail is not None and not 0 <= tail <= 1:
+        msg = f"tail={tail!r} is outside [0, 1]"
+        raise InvalidInput(msg)
+    if modes not in (True, False):
+        msg = f"modes={modes!r}; failure modes are looked for only where every token is evaluated"
+        raise InvalidInput(msg)
+    if isinstance(trace, TopKTrace):
+        if tail is not None:
+            msg = f"tail={tail!r}: {trace.path} is a top-k trace, whose unseen tokens are those it does not hold"
+            raise InvalidInput(msg)
+        check_law(trace, settings)
+        for setting in rules[1]:
+            msg = f"{setting.spec} cannot be replayed on a top-k trace: a block rule needs every token of its rows"
+            raise NotReadable(msg)
+    for rule in rules[0]:
+        _check_readable(rule)
+
+
+def _check_readable(rule: Rule) -> None:
     p = torch.tensor([[0.5, 0.25, 0.125, 0.125]], dtype=torch.float64)
-    cells = cells_of_rows(p, p.flip(-1), torch.tensor([0]), 0.25)
-    for rule in rules:
-        try:
-            rule_bounds(rule, cells, 1)
-        except ZeroResidualError:
-            continue
-        except NotReadable as error:
-            msg = f"{rule.spec} cannot be replayed where tokens are unseen: {error}"
-            raise NotReadable(msg) from error
+    try:
+        rule_bounds(rule, cells_of_rows(p, p.flip(-1), torch.tensor([0]), 0.25), 1)
+    except NotReadable as error:
+        msg = f"{rule.spec} cannot be replayed where tokens are unseen: {error}"
+        raise NotReadable(msg) from error
+    except ZeroResidualError:
+        return
 
 
-def _values(bounds: Mapping[str, Bounds]) -> dict[str, list[float]]:
-    values: dict[str, list[float]] = {}
+def _values(bounds: Mapping[str, Bounds], blocks: int) -> list[dict[str, list[float]]]:
+    values: list[dict[str, list[float]]] = [{} for _ in range(blocks)]
     for name, (low, high) in bounds.items():
         middle = torch.where(high.isfinite(), (low + high) / 2, low)
-        values |= {name: middle.tolist(), f"{LEAST}{name}": low.tolist(), f"{MOST}{name}": high.tolist()}
+        for prefix, found in (("", middle), (LEAST, low), (MOST, high)):
+            for of_block, row in zip(values, found.reshape(blocks, -1).tolist(), strict=True):
+                of_block[f"{prefix}{name}"] = row
     return values

@@ -9,8 +9,9 @@ import numpy as np
 from fly_theory import divergence
 from fly_theory.cli.pair_source import readable
 from fly_theory.rules.base import Rule
+from gpu.replaying.certified.seen import completion
 from gpu.replaying.settings import ReplaySettings
-from gpu.trace import Trace
+from gpu.trace import TopKBlock, Trace
 
 __all__ = ["Case", "TokenMass", "TokenNames", "examine", "pair_at"]
 
@@ -87,8 +88,10 @@ class TokenNames:
 
 
 def pair_at(trace: Trace, settings: ReplaySettings, block: int, position: int) -> tuple[np.ndarray, np.ndarray]:
-    """Target p and draft q (V,) at one position, in float64."""
+    """Target p and draft q (V,) at one position, in float64; in a top-k trace, unseen tokens share what is left."""
     whole, row = trace[block], slice(position, position + 1)
+    if isinstance(whole, TopKBlock):
+        return completion(whole, settings, position)
     alone = replace(whole, target_logits=whole.target_logits[row], draft_logits=whole.draft_logits[row])
     p, q = replace(settings, dtype="float64", device="cpu").pair(alone)
     return p[0].numpy(), q[0].numpy()

@@ -162,6 +162,9 @@ def _columns(figures: Figures, prefix: str = "") -> dict[str, float | None]:
         for part in parts:
             key = f"{prefix}{name}" if part == "mean" else f"{prefix}{name}_{part}"
             columns[key] = None if estimate is None else getattr(estimate, part)
+        if estimate is not None and estimate.certified is not None:
+            ends = zip(("low", "high"), estimate.certified, strict=True)
+            columns |= {f"{prefix}{name}_certified_{end}": value for end, value in ends}
     return columns
 
 

@@ -27,9 +27,10 @@ class Plan:
         The failure modes that are looked for, or None for the bare figures.
     block_rules
         Rules that judge a block of drafts as a whole.
+    bounded
+        Whether figures of token-level rules are intervals, some tokens being unseen.
     tail
-        The joint mass of tokens that are only summed, so that figures are intervals; None where every token is
-        evaluated.
+        The joint mass p + q in each row of the tokens that are left unseen where whole rows are bounded.
     """
 
     rules: tuple[Rule, ...]
@@ -37,6 +38,7 @@ class Plan:
     further: tuple[Further, ...] = ()
     detectors: Detectors | None = None
     block_rules: tuple[BlockSetting, ...] = ()
+    bounded: bool = False
     tail: float | None = None
 
     def modes(self, level: Level) -> tuple[Mode, ...]:

@@ -21,6 +21,7 @@ from gpu.replaying.plots import case_diagram, efficiency_against_divergence, inl
 from gpu.replaying.result import Replay, RuleResult
 from gpu.replaying.sweep_plots import sweep_curves
 from gpu.replaying.wording import (
+    certified,
     consistency,
     elsewhere,
     interval,
@@ -44,6 +45,7 @@ def html(replay: Replay) -> str:
     environment.filters |= {
         "number": number,
         "interval": interval,
+        "certified": certified,
         "percent": percent,
         "percent_interval": percent_interval,
         "ratio": ratio,

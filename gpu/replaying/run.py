@@ -10,6 +10,7 @@ import torch
 from fly_theory.errors import InvalidInput
 from fly_theory.provenance import provenance
 from gpu.replaying.baselines import own_law
+from gpu.replaying.bounding import check_bounding
 from gpu.replaying.by_shard import tally_by_shard
 from gpu.replaying.executors import Executor, executor
 from gpu.replaying.files import check_folder, write
@@ -22,7 +23,7 @@ from gpu.replaying.result import Replay
 from gpu.replaying.settings import ReplaySettings, drawn_temperature
 from gpu.replaying.summary import summarise
 from gpu.replaying.sweep import Sweep, with_sweeps
-from gpu.trace import Trace, TreeTrace, open_trace
+from gpu.trace import TopKTrace, Trace, TreeTrace, open_trace
 
 __all__ = ["replay"]
 
@@ -41,6 +42,7 @@ def replay(
     dtype: str = "float32",
     device: str = "auto",
     modes: bool | Sequence[str] = True,
+    tail: float | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
     workers: int = 1,
@@ -79,6 +81,10 @@ def replay(
         The failure modes to look for, by the names in `gpu.replaying.modes.MODES`: all that the trace allows, those
         named, or none (False). With `zero_residual` among them, a rule that has nothing to redraw from in some rows is
         reported instead of refused, and those rows are left out of what depends on its output.
+    tail
+        Tokens of a joint mass p + q up to this, in each row, are summed and not evaluated one by one; every figure of a
+        token-level rule is then an interval that certainly contains the exact one. By default every token is evaluated.
+        On a top-k trace figures are such intervals in any case. No failure modes are looked for then.
     out
         Folder for results.json, results.parquet and report.html; nothing is written without it.
     overwrite
@@ -152,9 +158,13 @@ def replay(
         if out is not None:
             write_result(found, Path(out))
         return found
-    detectors = Detectors.of(trace, None if modes is True else tuple(modes)) if modes else None
     token_rules, block_rules = asked
-    plan = Plan(token_rules, settings, (own_law,), detectors=detectors, block_rules=block_rules)
+    if tail is not None or isinstance(trace, TopKTrace):
+        check_bounding(trace, settings, asked, tail=tail, modes=modes)
+        plan = Plan(token_rules, settings, block_rules=block_rules, bounded=True, tail=tail)
+    else:
+        detectors = Detectors.of(trace, None if modes is True else tuple(modes)) if modes else None
+        plan = Plan(token_rules, settings, (own_law,), detectors=detectors, block_rules=block_rules)
     by = executor(workers=workers, ray=ray)
     known = _provenance(trace, settings, by)
     partials = None if out is None else Partials(Path(out), identity(trace.sha256, plan, known), resume=resume)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cache, partial
+from math import inf
 from typing import Any
 
 from fly_theory.errors import ZeroResidualError
@@ -12,7 +13,7 @@ from gpu.replaying.block_summary import block_notes, summarise_block_rules
 from gpu.replaying.cases import examine
 from gpu.replaying.comparison import compare
 from gpu.replaying.estimates import CONFIDENCE, Estimate, difference, estimate
-from gpu.replaying.measures import BASELINE, DISTANCES, MATCHED, MEASURES
+from gpu.replaying.measures import BASELINE, DISTANCES, LEAST, MATCHED, MEASURES
 from gpu.replaying.modes import ZERO_RESIDUAL, Consistency, Level, mode_results
 from gpu.replaying.plan import Plan
 from gpu.replaying.result import Figures, Replay, RuleResult
@@ -20,7 +21,7 @@ from gpu.replaying.settings import ReplaySettings
 from gpu.replaying.tally import TV_EDGES, Tally
 from gpu.replaying.tallying import Tallies
 from gpu.replaying.wording import elsewhere
-from gpu.trace import Trace
+from gpu.trace import TopKTrace, Trace
 
 __all__ = ["summarise"]
 
@@ -77,7 +78,7 @@ def summarise(
             draft, plan.modes(Level.PAIR), cache(partial(examine, trace, settings, rule_from_spec(_ACCEPTS_ALL)))
         ),
         consistency=None if plan.detectors is None else Consistency.of(draft),
-        notes=(*_notes(trace, settings, draft, mismatch), *block_notes(trace, plan)),
+        notes=(*_notes(trace, settings, draft, mismatch), *_unseen(trace, plan), *block_notes(trace, plan)),
         provenance=provenance,
         block_rules=summarise_block_rules(trace, plan, tallies, mismatch),
     )
@@ -143,7 +144,7 @@ def _notes(trace: Trace, settings: ReplaySettings, draft: Tally, mismatch: str |
         f"Contexts are {origin}, followed by the earlier draft tokens of the block. A lossy rule writes other text, "
         "and is not followed there."
     )
-    if settings.dtype == "float32":
+    if settings.dtype == "float32" and f"{LEAST}tv" not in draft.measures:
         yield "Arithmetic is float32: figures below 1e-6 are rounding."
     widths = trace.manifest["vocabulary"]
     if widths["target"] != widths["draft"]:
@@ -153,7 +154,33 @@ def _notes(trace: Trace, settings: ReplaySettings, draft: Tally, mismatch: str |
         )
 
 
+def _unseen(trace: Trace, plan: Plan) -> Iterator[str]:
+    """What to say where not every token is evaluated."""
+    if plan.tail is not None:
+        left = f"Tokens of a joint mass p + q up to {plan.tail:g} in each row are summed, not evaluated one by one"
+    elif isinstance(trace, TopKTrace):
+        left = f"The trace holds the {trace.top_k} most probable tokens of each row and the mass of the others"
+    else:
+        return
+    yield (
+        f"{left}. Certified intervals contain the figure of the whole rows, whatever the unseen tokens are; estimates "
+        "stand in their middle. Intervals over prompts allow for both. Failure modes are not looked for."
+    )
+
+
+# What makes a measure unbounded where tokens are unseen.
+_UNBOUNDED = {
+    "kl": "a token may be unseen to which the target gives mass and the output next to none",
+    "reverse_kl": "a token may be unseen to which the output gives mass and the target next to none",
+    "max_ratio": "a token may be unseen to which the output gives mass and the target next to none",
+}
+
+
 def _infinities(figures: Figures) -> Iterator[str]:
     for name, figure in figures.items():
-        if figure is not None and figure.infinite_share:
+        if figure is None:
+            continue
+        if figure.certified is not None and figure.certified[1] == inf and figure.certified[0] < inf:
+            yield f"{MEASURES[name].label} is certified from below only: {_UNBOUNDED[name]}."
+        elif figure.infinite_share:
             yield f"{MEASURES[name].label} is infinite {elsewhere(figure)}."

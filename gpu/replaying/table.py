@@ -10,7 +10,7 @@ from fly_theory.cli.output import table as new_table
 from gpu.replaying.estimates import Estimate
 from gpu.replaying.mode_table import mode_table
 from gpu.replaying.result import Figures, Replay
-from gpu.replaying.wording import half_width, interval, number, percent, ratio, setting
+from gpu.replaying.wording import certified, half_width, interval, number, percent, ratio, setting
 
 __all__ = ["summary"]
 
@@ -53,8 +53,8 @@ _BLOCK_COLUMNS: _Columns = (
 def summary(replay: Replay, *, width: int | None = None) -> list[str | Table]:
     """What was replayed, a row a rule, and the notes; columns that do not fit into `width` characters are left out.
 
-    A rule with an allowed set has two more rows: its output against p_A, and lossless verification of p_A. Block rules
-    have a table of their own.
+    A rule with an allowed set has two more rows: its output against p_A, and lossless verification of p_A. Where tokens
+    are unseen, a row below each rule says what its figures surely lie between. Block rules have a table of their own.
     """
     parts: list[str | Table] = [f"{setting(replay)}\n"]
     narrow = False
@@ -92,6 +92,8 @@ def _table(replay: Replay, columns: _Columns) -> Table:
     rows: list[list[str | Text]] = []
     for result in replay:
         rows.append([Text(result.spec, style="bold"), *_cells(result.figures, columns)])
+        if any(figure is not None and figure.certified for figure in result.figures.values()):
+            rows.append(_dim(["  certified", *_certified(result.figures, columns)]))
         if result.matched is not None and result.baseline is not None:
             rows.append(_dim(["  against p_A", *_cells(result.matched, columns)]))
             rows.append(_dim(["  lossless for p_A", *_cells(result.baseline, columns)]))
@@ -100,6 +102,13 @@ def _table(replay: Replay, columns: _Columns) -> Table:
 
 def _cells(figures: Figures, columns: _Columns) -> list[str]:
     return [write(figures[name]) if name in figures else "" for _, name, write, _ in columns]
+
+
+def _certified(figures: Figures, columns: _Columns) -> list[str]:
+    return [
+        "" if "±" in heading else certified(figures[name], percent=write is percent, digits=2 if "call" in name else 4)
+        for heading, name, write, _ in columns
+    ]
 
 
 def _dim(cells: list[str]) -> list[str | Text]:

@@ -7,6 +7,7 @@ from gpu.replaying.modes import Consistency
 from gpu.replaying.result import Replay
 
 __all__ = [
+    "certified",
     "consistency",
     "elsewhere",
     "half_width",
@@ -38,6 +39,14 @@ def interval(estimate: Estimate | None, *, digits: int = 4) -> str:
     if estimate is None or estimate.low is None or estimate.high is None:
         return ""
     return f"[{_decimal(estimate.low, digits)}, {_decimal(estimate.high, digits)}]"
+
+
+def certified(estimate: Estimate | None, *, digits: int = 4, percent: bool = False) -> str:
+    """What the mean surely lies between, or nothing where every token was evaluated."""
+    if estimate is None or estimate.certified is None:
+        return ""
+    ends = (f"{100 * end:.2f}" if percent else _decimal(end, digits) for end in estimate.certified)
+    return f"{' … '.join(ends)}{' %' if percent else ''}"
 
 
 def half_width(estimate: Estimate | None, *, digits: int = 4) -> str:

@@ -100,7 +100,7 @@ def test_a_drafted_token_has_draft_mass(tmp_path: Path) -> None:
 
 def test_what_needs_blocks_refuses_trees(tmp_path: Path) -> None:
     folder = write(tmp_path / "trees", make_trees())
-    with pytest.raises(InvalidInput, match="only traces of blocks can be cut"):
+    with pytest.raises(InvalidInput, match="no blocks of whole rows"):
         gpu.reshard(folder, tmp_path / "again", blocks_per_shard=2)
     with pytest.raises(InvalidInput, match="holds draft trees; give a trace of blocks"):
         pair_of_trace(folder, 0, 0, 1.0)

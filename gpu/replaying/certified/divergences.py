@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from gpu.replaying.certified.array import Enclosure
+from gpu.replaying.certified.cells import ROUNDING
 from gpu.replaying.certified.lines import Lines
 from gpu.replaying.certified.sums import sum_bounds
 
@@ -74,7 +75,7 @@ def entropy(p: Enclosure) -> Enclosure:
     """Bounds (R, 1) of -sum p log p over all tokens: N unseen ones of mass P have at most P log(N / P)."""
     cells = p.cells
     if cells.entropy_p is not None and p.head is cells.head_p:
-        return Enclosure(cells, Lines.exact(cells.entropy_p), None)
+        return Enclosure(cells, _rounded(cells.entropy_p, cells.entropy_p), None)
     assert p.tail is not None
     least, most = p.head.low.clamp(min=0), p.head.high
     ends = [torch.special.entr(end) for end in (least, most)]
@@ -87,7 +88,12 @@ def entropy(p: Enclosure) -> Enclosure:
     cap = p.unweighted().tail.high.amax(-1, keepdim=True).clamp(max=1)
     low = low - torch.special.xlogy(mass_low, cap)
     high = high.sum(-1, keepdim=True) + torch.special.entr(peak) + torch.special.xlogy(peak, count)
-    return Enclosure(cells, Lines.between(low, high), None)
+    return Enclosure(cells, _rounded(low, high), None)
+
+
+def _rounded(low: Tensor, high: Tensor) -> Lines:
+    """Bounds of a sum of what is not negative, moved outwards for its rounding."""
+    return Lines.between(low * (1 - ROUNDING), high * (1 + ROUNDING))
 
 
 def unseen_sum(x: Enclosure) -> tuple[Tensor, Tensor]:

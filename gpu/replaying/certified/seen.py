@@ -1,5 +1,9 @@
 """What is known of the rows of a block, from a top-k trace or with a tail of whole rows left unseen."""
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -9,15 +13,42 @@ from gpu.replaying.certified.heads import cells_of_rows, cells_of_top
 from gpu.replaying.settings import ReplaySettings
 from gpu.trace import TopKBlock, TopKTrace, TopRows, TraceBlock
 
-__all__ = ["cells_of", "check_law"]
+__all__ = ["cells_of", "check_law", "completion"]
+
+_Top = tuple[Tensor, Tensor, Tensor]
 
 
-def cells_of(block: TraceBlock | TopKBlock, settings: ReplaySettings, *, tail: float | None) -> Cells:
-    """What is known of the rows (K) of a block; of whole rows, tokens of a joint mass up to `tail` are only summed."""
+def cells_of(blocks: Sequence[TraceBlock] | Sequence[TopKBlock], settings: ReplaySettings, *, tail: float) -> Cells:
+    """What is known of the rows of some blocks, K each; of whole rows, a tail of this joint mass is only summed."""
+    tokens = torch.cat([block.tokens for block in blocks]).to(settings.device)
+    if isinstance(blocks[0], TraceBlock):
+        p, q = _joined(replace(settings, dtype="float64").pair(block) for block in blocks)
+        return cells_of_rows(p, q, tokens, tail)
+    target, draft, drafted = zip(*(_stored(block, settings) for block in blocks), strict=True)
+    return cells_of_top(blocks[0].vocabulary, tokens, _joined(target), _joined(draft), _joined(drafted))
+
+
+def _joined(of_blocks: Iterable[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+    return tuple(torch.cat(parts) for parts in zip(*of_blocks, strict=True))
+
+
+def completion(block: TopKBlock, settings: ReplaySettings, position: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows p and q (V,) that agree with what is stored, to look at; unseen tokens share what is left evenly."""
+    *tops, drafted = _stored(block, replace(settings, device="cpu"))
+    laws = []
+    for (ids, law, _), chance in zip(tops, drafted, strict=True):
+        row = np.full(block.vocabulary, np.nan)
+        known = ids[position] >= 0
+        row[ids[position][known].numpy()] = law[position][known].numpy()
+        row[int(block.tokens[position])] = float(chance[position])
+        unseen = np.isnan(row)
+        row[unseen] = max(0.0, 1 - np.nansum(row)) / max(1, unseen.sum())
+        laws.append(row / row.sum())
+    return laws[0], laws[1]
+
+
+def _stored(block: TopKBlock, settings: ReplaySettings) -> tuple[_Top, _Top, tuple[Tensor, Tensor]]:
     tokens = block.tokens.to(settings.device)
-    if isinstance(block, TraceBlock):
-        p, q = settings.pair(block)
-        return cells_of_rows(p.double(), q.double(), tokens, tail or 0.0)
     target, draft = (_top(rows, len(tokens), settings, block.temperature) for rows in (block.target, block.draft))
     if settings.temperature == 0:
         p, q = ((ids == tokens[:, None]) & (law > 0) for ids, law, _ in (target, draft))
@@ -26,7 +57,7 @@ def cells_of(block: TraceBlock | TopKBlock, settings: ReplaySettings, *, tail: f
         log_sums = torch.stack([block.target.log_sum_exp[: len(tokens)], block.draft.log_sum_exp], dim=-1)
         laws = (block.drafted_logits.double() / block.temperature - log_sums).exp().to(settings.device)
         drafted = laws[:, 0], laws[:, 1]
-    return cells_of_top(block.vocabulary, tokens, target, draft, drafted)
+    return target, draft, drafted
 
 
 def check_law(trace: TopKTrace, settings: ReplaySettings) -> None:
@@ -48,7 +79,7 @@ def check_law(trace: TopKTrace, settings: ReplaySettings) -> None:
         raise InvalidInput(msg)
 
 
-def _top(rows: TopRows, count: int, settings: ReplaySettings, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
+def _top(rows: TopRows, count: int, settings: ReplaySettings, temperature: float) -> _Top:
     """Ids and probabilities (K, k), and the most that any other token can have (K, 1)."""
     ids = rows.ids[:count].to(settings.device, torch.int64)
     law = rows.log_probabilities(temperature)[:count].exp().to(settings.device)
