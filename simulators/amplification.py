@@ -6,10 +6,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 import fly_theory as ft
-from fly_theory import published
 from fly_theory.divergence import total_variation
 from fly_theory.example_pairs import example_pair
 from fly_theory.figures.style import SERIES, TWO_COLUMNS, new_figure, style
+from fly_theory.reproduce.lossy_table_7 import draw_gaps
 from fly_theory.trees import TreeRule, amplify, branching, position_law
 from simulators.estimates import Counts
 from simulators.rules import simulate
@@ -21,7 +21,6 @@ _DRAFTS = (1, 2, 3, 4, 5, 6)
 _SIMULATED = (1, 4)
 _DEPTHS = (1, 2, 3, 4)
 _TEXT = 4
-_TABLE = "lossy_table7_matched_gap"
 
 
 def amplification_figure(*, trials: int = 100_000, seed: int = 0) -> Figure:
@@ -43,7 +42,7 @@ def amplification_figure(*, trials: int = 100_000, seed: int = 0) -> Figure:
         _draw_by_drafts(by_drafts, p, q, trials, seed)
         _draw_by_depth(by_depth, p, q)
         _draw_top_k(top_k, p, q)
-        _draw_published(gaps)
+        draw_gaps(gaps)
     return drawn
 
 
@@ -101,22 +100,3 @@ def _draw_top_k(axes: Axes, p: np.ndarray, q: np.ndarray) -> None:
     axes.set_xticks(tokens, [f"{token}\n$q$ = {q[token]:g}" for token in tokens])
     axes.set_ylabel("probability")
     axes.legend(fontsize=6)
-
-
-def _draw_published(axes: Axes) -> None:
-    rows = [row for row in published.table(_TABLE) if row["benchmark"] != "Avg"]
-    groups = list(dict.fromkeys((row["pair"], row["benchmark"]) for row in rows))
-    pairs = list(dict.fromkeys(pair for pair, _ in groups))
-    at = np.array([i + 0.8 * pairs.index(pair) for i, (pair, _) in enumerate(groups)])
-    for i, (framework, label) in enumerate((("single-draft", "single draft"), ("EAGLE-3", "EAGLE-3 tree"))):
-        gap = {(r["pair"], r["benchmark"]): r["delta_accuracy_pp"] for r in rows if r["framework"] == framework}
-        axes.bar(at + 0.4 * (i - 0.5), [gap[group] for group in groups], 0.4, color=SERIES[i], label=label)
-    axes.axhline(0, color="0.35", linewidth=0.6)
-    axes.set_xticks(at, [benchmark for _, benchmark in groups], rotation=45, ha="right")
-    for pair in pairs:
-        middle = np.mean([x for x, group in zip(at, groups, strict=True) if group[0] == pair])
-        axes.text(middle, 3.3, pair.replace(" - ", "\n− "), ha="center", va="top", fontsize=6)
-    axes.set_ylim(-9.5, 3.5)
-    axes.set_title("published: accept set − matched target (Table 7)")
-    axes.set_ylabel("accuracy, points")
-    axes.legend(loc="lower left", fontsize=6)

@@ -3,6 +3,11 @@
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
+from matplotlib.axes import Axes
+
+from fly_theory import published
+from fly_theory.figures import SERIES
 from fly_theory.reproduce import lossy_table_2, lossy_table_3
 from fly_theory.reproduce.item import Compared, Finding, Item
 from fly_theory.reproduce.summaries import cells, gaps, means_of_settings
@@ -50,6 +55,26 @@ def find() -> Finding:
         "Table 2 is not the mean of Table 4 there. The gain of SpecCascade on INCLUDE changes its sign."
     )
     return Finding("explained", why, [*means, *detail, *caption])
+
+
+def draw_gaps(axes: Axes) -> None:
+    """Draw the printed gaps in accuracy of the two accept-set rules to their matched targets, by benchmark."""
+    rows = [row for row in published.table("lossy_table7_matched_gap") if row["benchmark"] != "Avg"]
+    groups = list(dict.fromkeys((row["pair"], row["benchmark"]) for row in rows))
+    pairs = list(dict.fromkeys(pair for pair, _ in groups))
+    at = np.array([i + 0.8 * pairs.index(pair) for i, (pair, _) in enumerate(groups)])
+    for i, (framework, label) in enumerate((("single-draft", "single draft"), ("EAGLE-3", "EAGLE-3 tree"))):
+        gap = {(r["pair"], r["benchmark"]): r["delta_accuracy_pp"] for r in rows if r["framework"] == framework}
+        axes.bar(at + 0.4 * (i - 0.5), [gap[group] for group in groups], 0.4, color=SERIES[i], label=label)
+    axes.axhline(0, color="0.35", linewidth=0.6)
+    axes.set_xticks(at, [benchmark for _, benchmark in groups], rotation=45, ha="right")
+    for pair in pairs:
+        middle = np.mean([x for x, group in zip(at, groups, strict=True) if group[0] == pair])
+        axes.text(middle, 3.3, pair.replace(" - ", "\n− "), ha="center", va="top", fontsize=6)
+    axes.set_ylim(-9.5, 3.5)
+    axes.set_title("published: accept set − matched target (Table 7)")
+    axes.set_ylabel("accuracy, points")
+    axes.legend(loc="lower left", fontsize=6)
 
 
 ITEM = Item(

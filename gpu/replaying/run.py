@@ -129,8 +129,10 @@ def replay(
     if on_trees and swept:
         msg = f"{trace.path} holds draft trees; sweeps are of token-level and block rules"
         raise InvalidInput(msg)
-    rules = with_sweeps(rules, swept)
-    asked = tree_rules(rules, trace) if on_trees else resolve(rules, draft_length=trace.draft_length)
+    if on_trees:
+        asked = tree_rules(rules, trace)
+    else:
+        asked = resolve(with_sweeps(rules, swept), draft_length=trace.draft_length)
     if temperature is None:
         drawn = drawn_temperature(trace)
         temperature = 1.0 if drawn is None else drawn

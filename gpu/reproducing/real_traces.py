@@ -19,9 +19,9 @@ from gpu.digest import sha256_of_bytes
 
 if TYPE_CHECKING:
     from gpu.models import Pair
-    from gpu.trace import Trace, TraceBlock
+    from gpu.trace import Trace, TraceBlock, TreeTrace
 
-__all__ = ["PAIR", "block_of", "greedy_trace", "read_off", "rounds", "sampled_trace", "text_trace"]
+__all__ = ["PAIR", "block_of", "greedy_trace", "read_off", "rounds", "sampled_trace", "text_trace", "tree_trace"]
 
 # The draft is the target without one of its thirty layers: close enough to it that FLy has something to forgive.
 PAIR = ("smollm2-135m", "layerskip:25")
@@ -49,6 +49,11 @@ def greedy_trace() -> "Trace":
 def sampled_trace() -> "Trace":
     """32 blocks of K = 10 drafts, drafts and contexts sampled at temperature 1."""
     return _captured("sampled", draft_length=10, blocks=32, temperature=1, context_temperature=1)
+
+
+def tree_trace() -> "TreeTrace":
+    """20 trees of 60 of the draft's most probable paths, one a prompt; contexts sampled at temperature 1."""
+    return _captured("trees", tree="total=60,depth=5,top_k=8", blocks=20, temperature=1, context_temperature=1)
 
 
 def text_trace(rule: DeferredWindow, *, draft_length: int = 15, tokens: int = 160) -> "Trace":
