@@ -46,9 +46,15 @@ BLOCK_FIGURES = {
     ),
     "accepted_per_call": BlockFigure("kept", "drafts kept in a round", "kept"),
     "whole_blocks": BlockFigure("whole blocks", "share of the rounds in which every draft is kept", "whole", high=1),
+    "strict_tokens_per_call": BlockFigure(
+        "strict",
+        "tokens per call of strict verification of the same drafts, which ends a round at the first mismatch",
+        "strict",
+        low=1,
+    ),
     "gain_over_strict": BlockFigure(
         "gain over strict",
-        "drafts kept in a round more than by strict verification, which ends it at the first mismatch",
+        "tokens per call more than strict verification makes; the interval is that of the paired difference",
         "gain",
     ),
     "match_rate": BlockFigure(
@@ -119,7 +125,8 @@ def measure_block(setting: BlockSetting, laws: BlockLaws, detectors: Detectors |
             match, entropy = rule.match_probability(block), laws.entropy(rule.statistic)[: block.draft_length]
             ended = rule.endings(block, entropy=entropy)
             counts = _lengths(setting, ended.length_law)
-            counts["gain"] = counts["kept"] - match.cumprod(-1).sum()
+            counts["strict"] = 1 + match.cumprod(-1).sum()
+            counts["gain"] = counts["emitted"] - counts["strict"]
             gate = rule.gate_open(block, entropy=entropy)
             counts |= _mismatches(rule, match, gate, laws) | _ends(ended)
             if detectors is not None:

@@ -40,17 +40,22 @@ def summarise_block_rules(
             name: block_figure(tally, name) if identified or name not in _OF_THE_DRAFT_LAW else None
             for name in BLOCK_FIGURES
         }
-        figures["gain_over_lossless"] = _gain(setting, tally, lossless, plan.settings, mismatch)
+        figures["gain_over_lossless"] = _gain(setting, tally, lossless, plan.settings, mismatch, trace.draft_length)
         modes = mode_results(tally, plan.modes(Level.BLOCK), look)
         results.append(BlockRuleResult(setting, setting.draft_length or trace.draft_length, figures, modes))
     return tuple(results)
 
 
 def _gain(
-    setting: BlockSetting, tally: Tally, lossless: Tally | None, settings: ReplaySettings, mismatch: str | None
+    setting: BlockSetting,
+    tally: Tally,
+    lossless: Tally | None,
+    settings: ReplaySettings,
+    mismatch: str | None,
+    draft_length: int,
 ) -> Estimate | None:
     """The gain over lossless verification, where that is of the same target and of the same drafts."""
-    if lossless is None or mismatch:
+    if lossless is None or mismatch or setting.draft_length not in (None, draft_length):
         return None
     rule = setting.deferred
     if rule is not None and settings.temperature != (0 if rule.greedy else rule.target_temperature):
@@ -64,7 +69,8 @@ def block_notes(trace: Trace, plan: Plan) -> Iterator[str]:
         return
     yield (
         "Figures of block rules are ratios of sums over all blocks, exact given the drafts. Their intervals are "
-        f"bias-corrected and accelerated bootstrap intervals over the prompts ({DRAWS} draws, the same for all)."
+        f"bias-corrected and accelerated bootstrap intervals over the prompts ({DRAWS} draws, the same for all), which "
+        "lean as the figures do: where prompts differ much, Student's interval of the same figure is another."
     )
     if any(setting.deferred for setting in plan.block_rules):
         yield (

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import get_args
 
+from gpu.replaying.block_findings import block_findings
 from gpu.replaying.comparison import Verdict
 from gpu.replaying.mode_findings import mode_findings
 from gpu.replaying.result import Replay, RuleResult
@@ -22,6 +23,7 @@ def findings(replay: Replay) -> Iterator[str]:
     )
     if replay.rules:
         yield from _of_token_rules(replay)
+    yield from block_findings(replay)
     yield from mode_findings(replay)
 
 
@@ -70,6 +72,8 @@ def _speed(results: Sequence[RuleResult]) -> Iterator[str]:
         return
     yield f"Lossless verification makes {_tokens(lossless)} tokens per target call."
     faster = [result for result in results if (result["gain_over_lossless"].low or 0) > 0]
+    if results == [lossless]:
+        return
     if not faster:
         yield "No setting makes more tokens per call than lossless verification beyond the interval of the difference."
         return

@@ -18,6 +18,8 @@ from fly_theory.blocks import Block, BlockRule
 from fly_theory.errors import InvalidInput, UnknownName
 from fly_theory.files import json_text
 from gpu import TraceBlock
+from gpu.replaying.block_findings import block_findings
+from gpu.replaying.findings import findings
 from gpu.replaying.plan import Plan
 from gpu.replaying.resolving import from_spec
 from gpu.replaying.settings import ReplaySettings
@@ -159,6 +161,7 @@ def test_fly_is_what_its_definition_counts(greedy: gpu.Trace, spec: str) -> None
     ended = total["gate"] + total["window"] + total["boundary"]
     expected = {
         "tokens_per_call": 1 + total["kept"] / rounds,
+        "strict_tokens_per_call": 1 + total["strict"] / rounds,
         "gain_over_strict": (total["kept"] - total["strict"]) / rounds,
         "match_rate": 1 - total["mismatches"] / (K * rounds),
         "gate_open": total["open"] / total["mismatches"],
@@ -287,6 +290,30 @@ def test_the_files_hold_both_levels(greedy: gpu.Trace, tmp_path: Path) -> None:
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "What FLy does at mismatches" in page
     assert "fly:<wbr>theta=0.3,<wbr>window=2@5" in page
+
+
+def test_the_report_answers_in_sentences(greedy: gpu.Trace, tmp_path: Path) -> None:
+    specs = ["lossless", "fly:theta=0.6,window=2", "fly:theta=2,window=2", "fly:theta=0.4,window=2@5", "block"]
+    replayed = gpu.replay(greedy, specs, sweeps=["fly@1:8:1"])
+    said = list(findings(replayed))
+    loose, strict = replayed.block_rules[:2]
+
+    def told(start: str) -> str:
+        return next(sentence for sentence in said if sentence.startswith(start))
+
+    assert f"makes {strict['tokens_per_call'].mean:.2f} [" in told("Strict verification")
+    assert f"{loose.label} {loose['gain_over_strict'].mean:.2f} [" in told("More than strict")
+    assert strict.label not in told("More than strict")
+    gates = told("Share of the mismatches")
+    assert f"{loose.label} {100 * loose['gate_open'].mean:.1f} % [" in gates
+    assert f"{strict.label} 0 % [0.0, 0.0]" in gates
+    assert "@5" not in " ".join(block_findings(replayed))
+    assert f"{loose.label} {100 * loose['lost_to_window'].mean:.1f} % [" in told("Rejections for another")
+    assert told("Tokens per call more than token by token").startswith(
+        "Tokens per call more than token by token: block 0"
+    )
+    assert "at 1 to" in told("Over fly@1:8:1")
+    assert not any(sentence.startswith("No setting makes more") for sentence in said)
 
 
 def test_block_rules_may_come_alone(greedy: gpu.Trace, tmp_path: Path) -> None:
