@@ -79,7 +79,7 @@ def test_lossless_rules_generate_the_targets_law(rule: str, options: Any, goal: 
         (TARGET, DRAFT),
         goal=goal,
         model=pretrained_table_model,
-        resolution=0.25,
+        resolution=0.3,
         false_alarm=FALSE_ALARM,
         seconds=600,
         **settings,
@@ -118,7 +118,7 @@ def test_a_lenient_rule_is_refuted() -> None:
 )
 @pytest.mark.parametrize("draft", ["draft", "target"])
 def test_greedy_texts_are_those_of_plain_generate(models: SimpleNamespace, options: Any, draft: str) -> None:
-    for draft_length in (1, 2, 5):
+    for draft_length in (1, 4):
         custom = {"draft": getattr(models, draft), "draft_length": draft_length}
         same = generated(models, do_sample=False, **custom, **options)
         assert torch.equal(same, plain(models, do_sample=False, suppress_tokens=unknown(options), **_without(options)))
