@@ -126,10 +126,9 @@ def replay(
     if not isinstance(trace, Trace):
         trace = open_trace(trace)
     on_trees, swept = isinstance(trace, TreeTrace), tuple(Sweep.parse(text) for text in sweeps)
-    if on_trees and swept:
-        msg = f"{trace.path} holds draft trees; sweeps are of token-level and block rules"
-        raise InvalidInput(msg)
     if on_trees:
+        chosen = not isinstance(modes, bool)
+        _check_for_trees(trace, sweeps=swept, modes=chosen, tail=tail, workers=workers != 1, ray=ray, resume=resume)
         asked = tree_rules(rules, trace)
     else:
         asked = resolve(with_sweeps(rules, swept), draft_length=trace.draft_length)
@@ -148,9 +147,6 @@ def replay(
     )
     if resume and out is None:
         msg = "resume needs the folder that the killed run was given as out"
-        raise InvalidInput(msg)
-    if on_trees and (workers != 1 or ray or resume):
-        msg = f"{trace.path} holds draft trees, which one process replays; give no workers, ray or resume"
         raise InvalidInput(msg)
     if out is not None:
         check_folder(Path(out), overwrite=overwrite, resume=resume)
@@ -176,6 +172,13 @@ def replay(
         write(result, Path(out))
         partials.remove()
     return result
+
+
+def _check_for_trees(trace: TreeTrace, **given: Any) -> None:
+    unknown = [name for name, value in given.items() if value]
+    if unknown:
+        msg = f"{trace.path} holds draft trees, of which replay knows no {' and no '.join(unknown)}"
+        raise InvalidInput(msg)
 
 
 def _resolve_device(device: str) -> str:

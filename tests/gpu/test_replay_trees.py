@@ -306,7 +306,9 @@ def test_the_command(folder: Path) -> None:
         (["k-seq"], {}, InvalidInput, "k-seq verifies siblings drawn with-replacement; those of this trace are determ"),
         (["block"], {}, UnknownName, r"'block' is a block-level rule; use ft\.block_rule"),
         ([ft.block_rule("block")], {}, InvalidInput, "on a trace of draft trees, rules are tree rules"),
-        (["lossless"], {"workers": 2}, InvalidInput, "holds draft trees, which one process replays"),
+        (["lossless"], {"workers": 2, "tail": 0.01}, InvalidInput, "of which replay knows no tail and no workers"),
+        (["lossless"], {"sweeps": ["lenience:l=0.2:1:0.4"]}, InvalidInput, "of which replay knows no sweeps"),
+        (["lossless"], {"modes": ["argmax_flips"]}, InvalidInput, "of which replay knows no modes"),
     ],
 )
 def test_what_is_refused(folder: Path, rules: list, options: dict, error: type, message: str) -> None:

@@ -24,6 +24,7 @@ def tokens_against_divergence(replay: TreeReplay) -> Figure | None:
     with style():
         figure = new_figure(TWO_COLUMNS, 3.0)
         ax = figure.subplots()
+        places: dict[tuple[float, float], list[int]] = {}
         for number, result in drawn:
             colour, tv, kept = SERIES[number % len(SERIES)], result["tv"], result["tokens_per_call"]
             if result.baseline is not None:
@@ -34,7 +35,10 @@ def tokens_against_divergence(replay: TreeReplay) -> Figure | None:
                 )
             ax.errorbar(tv.mean, kept.mean, xerr=_bar(tv), yerr=_bar(kept), color=colour, elinewidth=0.5, capsize=1.2)
             ax.plot(tv.mean, kept.mean, "o", color=colour, markersize=4)
-            ax.annotate(str(number), (tv.mean, kept.mean), xytext=(5, 4), textcoords="offset points", fontsize=6.5)
+            places.setdefault((round(tv.mean, 3), round(kept.mean, 2)), []).append(number)
+        for place, numbers in places.items():
+            label = ", ".join(map(str, numbers))
+            ax.annotate(label, place, xytext=(5, 4), textcoords="offset points", fontsize=6.5)
         ax.set(xlabel="mean TV(p, out) of the first token", ylabel="tokens per target call")
         ax.set_xlim(left=min(-0.02, ax.get_xlim()[0]))
     return figure
