@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from fly_theory.arrays import Array, array_namespace, take
+from fly_theory.arrays import Array, array_namespace
 from gpu.replaying.modes.classes import CODE, NUMBER
 from gpu.replaying.modes.mode import Finding, Level, Mode
 from gpu.replaying.modes.rows import RuleRows
@@ -23,7 +23,14 @@ def _low_entropy_flip(rows: RuleRows) -> Finding:
 
 def _class_flip(rows: RuleRows, token_class: str) -> Finding:
     members = rows.pair.classes[token_class]
-    return _flips(rows, rows.flipped & (take(members, rows.pair.top) | take(members, rows.top)))
+    either = _most_probable(rows.pair.p, rows.pair.highest, members) | _most_probable(rows.out, rows.highest, members)
+    return _flips(rows, rows.flipped & either)
+
+
+def _most_probable(law: Array, highest: Array, members: Array) -> Array:
+    """Whether a token of the class (V,) is a most probable one of a law (K, V), whose largest probability is known."""
+    xp = array_namespace(law)
+    return xp.max(xp.where(members, law, xp.zeros_like(law)), axis=-1) == highest
 
 
 def _flips(rows: RuleRows, flipped: Array) -> Finding:
@@ -35,7 +42,7 @@ FLIP_MODES = (
     Mode(
         "argmax_flip",
         "argmax flip",
-        "the most probable token of the output is not a most probable token of the target",
+        "no most probable token of the output is a most probable token of the target",
         Level.RULE,
         _argmax_flip,
     ),

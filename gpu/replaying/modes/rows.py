@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Self
 
 from fly_theory import divergence
-from fly_theory.arrays import Array, array_namespace, take
+from fly_theory.arrays import Array, array_namespace
 from fly_theory.claims import Ceiling, Lossless
 from fly_theory.entropies import entropy
 from fly_theory.rules.base import Rule
@@ -29,10 +29,8 @@ class PairRows(NamedTuple):
         TV(p, q) (K,).
     entropy
         Entropy of p (K,), in nats.
-    top
-        The most probable token of p (K,), the lowest id among equals.
     highest
-        Its probability (K,).
+        The probability of the most probable token of p (K,).
     classes
         Masks (V,) of the token classes that are known; see `TokenClasses`.
     logits
@@ -44,7 +42,6 @@ class PairRows(NamedTuple):
     tokens: Array
     tv: Array
     entropy: Array
-    top: Array
     highest: Array
     classes: Mapping[str, Array]
     logits: Array | None = None
@@ -61,7 +58,6 @@ class PairRows(NamedTuple):
             tokens=tokens,
             tv=divergence.total_variation(p, q),
             entropy=entropy(p),
-            top=xp.argmax(p, axis=-1),
             highest=xp.max(p, axis=-1),
             classes=classes,
             logits=logits,
@@ -79,10 +75,10 @@ class RuleRows(NamedTuple):
         Its output (K, V); where `stuck`, only what it accepts.
     tv
         TV(p, out) (K,).
-    top
-        The most probable token of the output (K,).
+    highest
+        The probability of the most probable token of the output (K,).
     flipped
-        Where that is not a most probable token of the target (K,).
+        Where no most probable token of the output is one of the target (K,).
     rejected
         Probability of a rejection (K,).
     stuck
@@ -96,7 +92,7 @@ class RuleRows(NamedTuple):
     pair: PairRows
     out: Array
     tv: Array
-    top: Array
+    highest: Array
     flipped: Array
     rejected: Array
     stuck: Array
@@ -107,7 +103,8 @@ class RuleRows(NamedTuple):
     def of(cls, rule: Rule, pair: PairRows, accepted: Array, out: Array) -> Self:
         """From the accepted mass and the output (K, V) of a rule on a pair."""
         xp, claim = array_namespace(out), claimed_ceiling(rule)
-        top = xp.argmax(out, axis=-1)
+        highest = xp.max(out, axis=-1)
+        on_top = xp.where(pair.p == pair.highest[..., None], out, xp.zeros_like(out))
         rejected = xp.sum(pair.q - accepted, axis=-1)
         redrawn = xp.sum(out - accepted, axis=-1)
         factor = UNCLAIMED_CEILING if claim is None else claim.factor
@@ -115,8 +112,8 @@ class RuleRows(NamedTuple):
             pair=pair,
             out=out,
             tv=divergence.total_variation(pair.p, out),
-            top=top,
-            flipped=take(pair.p, top) < pair.highest,
+            highest=highest,
+            flipped=xp.max(on_top, axis=-1) < highest,
             rejected=rejected,
             stuck=(rejected > ROUNDING) & (redrawn < rejected / 2),
             ceiling=factor(pair.p, pair.q) if callable(factor) else float(factor),
