@@ -20,7 +20,7 @@ from gpu.draft_sources.token_recycling import TokenRecycling
 from gpu.draft_sources.walking import Call, walk
 from gpu.replaying.estimates import CONFIDENCE, Estimate, clustered_mean
 from gpu.replaying.settings import drawn_temperature
-from gpu.trace import Trace, TreeTrace, open_trace
+from gpu.trace import TopKTrace, Trace, TreeTrace, open_trace
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -146,15 +146,16 @@ def compare_sources(
     Raises
     ------
     InvalidInput
-        A trace of trees, or one whose contexts are no texts; a datastore that cannot be read or is empty; a negative
-        cost.
+        A trace of trees or of top-k logits, or one whose contexts are no texts; a datastore that cannot be read or is
+        empty; a negative cost.
     TraceError
         A missing, truncated or altered trace, or one without a tokenizer when a datastore is given.
     """
     if not isinstance(trace, Trace):
         trace = open_trace(trace)
-    if isinstance(trace, TreeTrace):
-        msg = f"{trace.path} is a trace of draft trees; draft sources are compared on a trace of blocks"
+    if isinstance(trace, TreeTrace | TopKTrace):
+        kind = "of draft trees" if isinstance(trace, TreeTrace) else "of the largest logits only"
+        msg = f"{trace.path} is a trace {kind}; draft sources are compared on a trace of blocks with all logits"
         raise InvalidInput(msg)
     if draft_cost is None:
         table = fly_table1("L3-70B", accelerated=False)

@@ -54,7 +54,8 @@ def replay(
 
     The trace is read block by block and no more than one block of logits is held by a worker. Target p and draft q are
     made from the logits once a block and shared by all rules, which are the same objects the closed form uses. The
-    result depends neither on how the blocks are spread over shards nor on who replays which shard in which order.
+    result depends neither on how the blocks are spread over shards nor on who replays which shard in which order. (With
+    unseen tokens, blocks of a shard are evaluated together: how they are spread shows in the last digit.)
 
     On a trace of draft trees, rules are tree rules, and token-level rules applied to siblings in turn; such a trace is
     replayed by this process alone, and no failure modes are looked for.

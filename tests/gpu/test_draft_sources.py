@@ -470,6 +470,8 @@ def test_what_cannot_be_compared_is_refused(folder: Path, tmp_path: Path) -> Non
     (tmp_path / "corpus.txt").write_text("text")
     with pytest.raises(TraceError, match="holds no tokenizer"):
         gpu.compare_sources(folder, datastore=tmp_path / "corpus.txt")
+    with pytest.raises(InvalidInput, match="a trace of the largest logits only"):
+        gpu.compare_sources(gpu.truncate_trace(folder, tmp_path / "top-k", k=4))
     with pytest.raises(ParameterError, match="draft"):
         gpu.compare_sources(folder, draft_cost=-1)
     strange = blocks()

@@ -89,6 +89,25 @@ def test_shards_and_processes_do_not_show(folders: dict[int, Path], expected: st
     assert replayed.provenance["executor"] == ("this process" if workers == 1 else "2 processes")
 
 
+@pytest.mark.parametrize("shards", [2, 4, 12])
+def test_shards_show_in_the_last_digit_at_most_where_a_tail_is_summed(folders: dict[int, Path], shards: int) -> None:
+    specs = ["lossless", "lenience:l=0.5", "min-p:base=0.2"]
+    whole, split = (gpu.replay(folders[n], specs, dtype="float64", tail=0.05) for n in (1, shards))
+    assert split["lossless"].tv_histogram == whole["lossless"].tv_histogram
+    ours, theirs = (list(_leaves(json.loads(document(replayed)))) for replayed in (split, whole))
+    assert len(ours) == len(theirs)
+    for found, expected in zip(ours, theirs, strict=True):
+        assert found == (pytest.approx(expected, rel=1e-12, abs=1e-15) if isinstance(expected, float) else expected)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(item)
+    else:
+        yield value
+
+
 class Shuffled:
     """Finishes the shards in a random order."""
 
