@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gpu.decoding.result import Decoding as Decoding
     from gpu.decoding.run import decode as decode
     from gpu.draft_sources import compare_sources as compare_sources
+    from gpu.importing import import_logprobs as import_logprobs
     from gpu.replaying import Replay as Replay
     from gpu.replaying import TreeReplay as TreeReplay
     from gpu.replaying import replay as replay
@@ -35,6 +36,7 @@ _EXPORTS = {
     "capture": "gpu.capturing",
     "compare_sources": "gpu.draft_sources",
     "decode": "gpu.decoding.run",
+    "import_logprobs": "gpu.importing",
     "Decoding": "gpu.decoding.result",
     "speculative_generate": "gpu.decoding.generating",
     "Replay": "gpu.replaying",

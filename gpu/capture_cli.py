@@ -34,6 +34,10 @@ def capture(
             "them; 3,2,2 full trees with so many drawn children at each depth."
         ),
     ] = None,
+    topk: Annotated[
+        int | None,
+        typer.Option(help="Store only so many most probable tokens of each row; replay then certifies intervals."),
+    ] = None,
     drawing: Annotated[
         str | None,
         typer.Option(
@@ -65,6 +69,8 @@ def capture(
 
       fly-theory capture --target smollm2-135m --draft layerskip:10,20 --chat --out trace
 
+      fly-theory capture --target smollm2-135m --draft layerskip:10,20 --chat --topk 256 --out small
+
       fly-theory capture --target smollm2-135m --draft layerskip:10,20 --tree total=60,depth=5,top_k=8 --out trees
 
       fly-theory capture --target ./Qwen2.5-7B --draft ./Qwen2.5-0.5B --prompts prompts.jsonl --blocks 1000 --out trace
@@ -95,6 +101,7 @@ def capture(
             prompts,
             out=out,
             draft_length=draft_length,
+            topk=topk,
             tree=None if tree is None else tree_shape(tree, drawing),
             blocks=blocks,
             temperature=temperature,

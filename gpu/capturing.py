@@ -17,6 +17,8 @@ from gpu.prompts import Prompt, read_prompts
 from gpu.settings import CaptureSettings, Device, Dtype
 from gpu.trace.block import TraceBlock
 from gpu.trace.header import DTYPES, TraceHeader
+from gpu.trace.top_k import top_k_of
+from gpu.trace.top_k_writer import TopKWriter, top_k_header
 from gpu.trace.tree import TraceTree, TreeHeader
 from gpu.trace.tree_writer import TreeWriter
 from gpu.trace.writer import TraceWriter
@@ -34,6 +36,7 @@ def capture(
     *,
     out: str | Path,
     draft_length: int | None = None,
+    topk: int | None = None,
     tree: TreeShape | str | None = None,
     blocks: int = _DEFAULT.blocks,
     temperature: float = _DEFAULT.temperature,
@@ -72,6 +75,9 @@ def capture(
         shipped set.
     out
         The trace folder: new, empty, or the beginning of this same trace.
+    topk
+        How many of the most probable tokens of each row to store, with the log-sum-exp over all; whole rows by default.
+        Such a trace is small enough to share, and figures replayed on it are intervals.
     tree
         The trees to draft, as `gpu.tree_shapes.tree_shape` reads them: "total=60,depth=5,top_k=8" for the most probable
         paths of the draft as EAGLE-2 and EAGLE-3 grow them, "3,2,2" for full trees of sampled tokens.
@@ -84,9 +90,9 @@ blocks_per_shard, batch_size, device
     Raises
     ------
     InvalidInput
-        An argument outside what is allowed, both `tree` and `draft_length`, no prompt, a model that is not on this
-        machine, different tokenizers, a prompt longer than a model can read, or logits that are NaN, +inf, or too large
-        for `dtype`.
+        An argument outside what is allowed, both `tree` and `draft_length` or `topk`, no prompt, a model that is not on
+        this machine, different tokenizers, a prompt longer than a model can read, or logits that are NaN, +inf, or too
+        large for `dtype`.
     CaptureError
         A model that cannot be loaded or does not attend along the paths of a tree, a folder that holds something else,
         or a disk that fills; finished shards stay.
@@ -96,6 +102,9 @@ blocks_per_shard, batch_size, device
     shape = tree_shape(tree) if isinstance(tree, str) else tree
     if shape is not None and draft_length is not None:
         msg = f"draft_length={draft_length} and a tree, which has a depth of its own; give one of them"
+        raise InvalidInput(msg)
+    if shape is not None and topk is not None:
+        msg = f"topk={topk} and a tree, whose rows are stored whole; give one of them"
         raise InvalidInput(msg)
     if draft_length is None:
         draft_length = _DEFAULT.draft_length if shape is None else shape.depth
@@ -122,8 +131,10 @@ blocks_per_shard, batch_size, device
     if shape is not None and shape.siblings > pair.common:
         msg = f"tree: {shape.siblings} siblings cannot all differ; both models know {pair.common} ids"
         raise InvalidInput(msg)
-    writing = TraceWriter if shape is None else TreeWriter
-    with writing(out, _header(pair, used, prompt_ids, settings)) as writer:
+    header, writing = _header(pair, used, prompt_ids, settings), TraceWriter if shape is None else TreeWriter
+    if topk is not None:
+        header, writing = top_k_header(header, topk, temperature=temperature or 1.0), TopKWriter
+    with writing(out, header) as writer:
         done = writer.blocks_done
         if progress:
             progress(done, blocks)
@@ -131,7 +142,7 @@ blocks_per_shard, batch_size, device
             if shape is not None and not number:
                 check_rows(pair, batch[0])
             for block in batch:
-                writer.append(block)
+                writer.append(block if topk is None else top_k_of(block, header.top_k, temperature=header.temperature))
             done += len(batch)
             if progress:
                 progress(done, blocks)

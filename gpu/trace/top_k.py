@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from fly_theory.errors import InvalidInput
 from gpu.trace.block import TraceBlock
@@ -123,15 +124,19 @@ class TopKHeader(TraceHeader):
 
 def top_k_of(block: TraceBlock, k: int, *, temperature: float) -> TopKBlock:
     """What is stored of a block: the k largest logits of each row, and those of its draft tokens."""
-    rows = len(block.tokens)
-    chosen = block.tokens[:, None]
-    target, draft = block.target_logits[:rows].gather(-1, chosen), block.draft_logits.gather(-1, chosen)
+    widths = block.target_logits.shape[-1], block.draft_logits.shape[-1]
+    drafted = [
+        pad(logits[: len(block.tokens)], (0, max(widths) - logits.shape[-1]), value=-torch.inf).gather(
+            -1, block.tokens[:, None]
+        )
+        for logits in (block.target_logits, block.draft_logits)
+    ]
     return TopKBlock(
         target=_top_rows(block.target_logits, k, temperature),
         draft=_top_rows(block.draft_logits, k, temperature),
-        drafted_logits=torch.cat([target, draft], dim=-1),
+        drafted_logits=torch.cat(drafted, dim=-1),
         temperature=temperature,
-        vocabulary=max(block.target_logits.shape[-1], block.draft_logits.shape[-1]),
+        vocabulary=max(widths),
         tokens=block.tokens,
         context=block.context,
         prompt=block.prompt,
@@ -146,7 +151,7 @@ def _top_rows(logits: Tensor, k: int, temperature: float) -> TopRows:
     ids = top.indices.to(torch.int32).masked_fill(top.values == -torch.inf, -1)
     missing = (0, k - stored)
     return TopRows(
-        logits=torch.nn.functional.pad(top.values, missing, value=-torch.inf),
-        ids=torch.nn.functional.pad(ids, missing, value=-1),
+        logits=pad(top.values, missing, value=-torch.inf),
+        ids=pad(ids, missing, value=-1),
         log_sum_exp=(logits.double() / temperature).logsumexp(-1),
     )

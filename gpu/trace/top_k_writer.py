@@ -11,7 +11,7 @@ from gpu.trace.header import MANIFEST, TOKENIZER, TraceHeader
 from gpu.trace.opening import open_trace
 from gpu.trace.reader import Trace
 from gpu.trace.top_k import TOP_K_DTYPES, TopKBlock, TopKHeader, TopRows, top_k_of
-from gpu.trace.writer import TraceWriter, places_as_tensors
+from gpu.trace.writer import TraceWriter, at_own_width, places_as_tensors
 
 __all__ = ["TopKWriter", "top_k_header", "truncate_trace"]
 
@@ -120,7 +120,7 @@ def truncate_trace(trace: Trace | str | Path, folder: str | Path, k: int) -> Pat
     temperature = float(trace.manifest["source"].get("settings", {}).get("temperature") or 1)
     header = top_k_header(_header_of(trace), k, temperature=temperature)
     with TopKWriter(folder, header) as writer:
-        for block in trace:
+        for block in at_own_width(trace):
             writer.append(top_k_of(block, header.top_k, temperature=temperature))
         writer.finish()
     return folder

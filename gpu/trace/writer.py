@@ -220,7 +220,7 @@ def reshard(source: str | Path, destination: str | Path, *, blocks_per_shard: in
         raise InvalidInput(msg)
     return write_trace(
         destination,
-        _at_own_width(trace),
+        at_own_width(trace),
         dtype=trace.manifest["dtype"],
         blocks_per_shard=blocks_per_shard,
         tokenizer=trace.path / TOKENIZER if trace.manifest["tokenizer"] else None,
@@ -228,7 +228,8 @@ def reshard(source: str | Path, destination: str | Path, *, blocks_per_shard: in
     )
 
 
-def _at_own_width(trace: Trace) -> Iterator[TraceBlock]:
+def at_own_width(trace: Trace) -> Iterator[TraceBlock]:
+    """The blocks of a trace of whole rows, the logits of each model at its own width again."""
     width = trace.manifest["vocabulary"]
     for block in trace:
         yield TraceBlock(
