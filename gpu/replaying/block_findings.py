@@ -12,8 +12,8 @@ __all__ = ["block_findings"]
 
 def block_findings(replay: Replay) -> Iterator[str]:
     """Sentences on the block rules that were asked for by name and see whole blocks; sweeps are told by their ends."""
-    swept = {point.rule for sweep in replay.sweeps for point in sweep.points}
-    whole = [r for r in replay.block_rules if r.spec not in swept and r.draft_length == replay.trace.draft_length]
+    named = [result for result in replay.block_rules if result.spec not in replay.points_only]
+    whole = [result for result in named if result.draft_length == replay.trace.draft_length]
     fly, others = [r for r in whole if r.setting.deferred], [r for r in whole if not r.setting.deferred]
     if fly:
         yield from _fly(fly)

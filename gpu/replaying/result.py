@@ -114,6 +114,8 @@ class Replay:
         Versions, git revision, command line, seed, device and trace hash.
     sweeps
         Which of the settings are the points of a curve.
+    points_only
+        The SPECs of settings that nobody asked for but a sweep: the report shows them in its curve only.
     """
 
     trace: Trace = field(repr=False)
@@ -128,6 +130,7 @@ class Replay:
     provenance: Mapping[str, Any]
     block_rules: tuple[BlockRuleResult, ...] = ()
     sweeps: tuple[Sweep, ...] = ()
+    points_only: frozenset[str] = frozenset()
 
     def __iter__(self) -> Iterator[RuleResult]:
         return iter(self.rules)

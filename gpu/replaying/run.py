@@ -22,7 +22,7 @@ from gpu.replaying.resolving import Asked, resolve
 from gpu.replaying.result import Replay
 from gpu.replaying.settings import ReplaySettings, drawn_temperature
 from gpu.replaying.summary import summarise
-from gpu.replaying.sweep import Sweep, with_sweeps
+from gpu.replaying.sweep import Sweep, points_only
 from gpu.trace import TopKTrace, Trace, TreeTrace, open_trace
 
 __all__ = ["replay"]
@@ -127,12 +127,13 @@ def replay(
     if not isinstance(trace, Trace):
         trace = open_trace(trace)
     on_trees, swept = isinstance(trace, TreeTrace), tuple(Sweep.parse(text) for text in sweeps)
+    points = () if on_trees else points_only(rules, swept)
     if on_trees:
         chosen = not isinstance(modes, bool)
         _check_for_trees(trace, sweeps=swept, modes=chosen, tail=tail, workers=workers != 1, ray=ray, resume=resume)
         asked = tree_rules(rules, trace)
     else:
-        asked = resolve(with_sweeps(rules, swept), draft_length=trace.draft_length)
+        asked = resolve([*rules, *points], draft_length=trace.draft_length)
     if temperature is None:
         drawn = drawn_temperature(trace)
         temperature = 1.0 if drawn is None else drawn
@@ -153,10 +154,10 @@ def replay(
         check_folder(Path(out), overwrite=overwrite, resume=resume)
     if on_trees:
         known = _provenance(trace, settings, executor(workers=1, ray=False))
-        found = replay_trees(trace, asked, settings, provenance=known, progress=progress)
+        of_trees = replay_trees(trace, asked, settings, provenance=known, progress=progress)
         if out is not None:
-            write_result(found, Path(out))
-        return found
+            write_result(of_trees, Path(out))
+        return of_trees
     token_rules, block_rules = asked
     if tail is not None or isinstance(trace, TopKTrace):
         check_bounding(trace, settings, asked, tail=tail, modes=modes)
@@ -168,7 +169,8 @@ def replay(
     known = _provenance(trace, settings, by)
     partials = None if out is None else Partials(Path(out), identity(trace.sha256, plan, known), resume=resume)
     tallies = tally_by_shard(trace, plan, by, partials=partials, progress=progress)
-    result = replace(summarise(trace, plan, tallies, known), sweeps=swept)
+    found = summarise(trace, plan, tallies, known)
+    result = replace(found, sweeps=swept, points_only=frozenset(point.spec for point in points))
     if out is not None and partials is not None:
         write(result, Path(out))
         partials.remove()

@@ -11,7 +11,7 @@ from fly_theory.rules.base import Rule
 from gpu.replaying.block_setting import BlockSetting
 from gpu.replaying.resolving import Asked, from_spec
 
-__all__ = ["DRAFT_LENGTH", "Point", "Sweep", "with_sweeps"]
+__all__ = ["DRAFT_LENGTH", "Point", "Sweep", "points_only"]
 
 # What the parameter of a sweep over the draft length is called.
 DRAFT_LENGTH = "K"
@@ -83,17 +83,12 @@ class Sweep:
         return {"sweep": self.text, "parameter": self.parameter, "points": points}
 
 
-def with_sweeps(rules: Sequence[Asked], sweeps: Iterable[Sweep]) -> list[Asked]:
-    """What is asked for one by one, then the settings of sweeps that are not among it yet."""
-    asked: list[Asked] = list(rules)
+def points_only(rules: Sequence[Asked], sweeps: Iterable[Sweep]) -> tuple[Rule | BlockSetting, ...]:
+    """The settings of sweeps that are not among what is asked for one by one, each once."""
     named = [from_spec(rule) if isinstance(rule, str) else rule for rule in rules]
-    known = {getattr(rule, "spec", None) for rule in named}
-    for sweep in sweeps:
-        for setting in sweep.settings:
-            if setting.spec not in known:
-                known.add(setting.spec)
-                asked.append(setting)
-    return asked
+    asked = {getattr(rule, "spec", None) for rule in named}
+    points = {setting.spec: setting for sweep in sweeps for setting in sweep.settings}
+    return tuple(setting for spec, setting in points.items() if spec not in asked)
 
 
 def _values(text: str, *ends: str) -> tuple[Fraction, ...]:

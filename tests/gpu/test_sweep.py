@@ -60,6 +60,7 @@ def test_a_setting_that_is_asked_for_twice_is_evaluated_once(trace: gpu.Trace) -
     specs = [result.spec for result in replayed.block_rules]
     assert specs[0] == "fly:theta=0.5,window=2"
     assert len(specs) == len(set(specs)) == 5
+    assert replayed.points_only == set(specs[1:])
 
 
 def test_more_drafts_never_make_fewer_tokens_and_a_looser_gate_neither(trace: gpu.Trace) -> None:
@@ -91,6 +92,9 @@ def test_the_files_of_a_sweep(trace: gpu.Trace, tmp_path: Path) -> None:
     assert {f"sweep-{n}.{suffix}" for n in (1, 2, 3) for suffix in ("pdf", "png", "svg")} < files
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert page.count("Bands are 95 % intervals") == 3
+    # Points that nobody asked for by name stay out of the other tables.
+    assert replayed.points_only == {row["rule"] for row in rows}
+    assert "Block rules: tokens per call" not in page
     assert replayed.to_json()["sweeps"][2]["points"][0] == {"value": 1.0, "rule": "block@1"}
 
 
