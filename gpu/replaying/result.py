@@ -136,8 +136,11 @@ class Replay:
         return iter(self.rules)
 
     def __getitem__(self, spec: str) -> Any:
-        wanted = from_spec(spec).spec
         results = (*self.rules, *self.block_rules)
+        for result in results:
+            if result.spec == spec:
+                return result
+        wanted = from_spec(spec).spec
         for result in results:
             if result.spec == wanted:
                 return result

@@ -73,7 +73,10 @@ def test_more_drafts_never_make_fewer_tokens_and_a_looser_gate_neither(trace: gp
 
 def test_the_files_of_a_sweep(trace: gpu.Trace, tmp_path: Path) -> None:
     replayed = gpu.replay(
-        trace, ["lossless"], sweeps=["fly:theta=0:1:0.5,window=2", "cos:w=0:1:0.5", "block@1:3:1"], out=tmp_path / "out"
+        trace,
+        ["lossless"],
+        sweeps=["fly-released:theta=0:1:0.5,window=2", "cos:w=0:1:0.5", "block@1:3:1"],
+        out=tmp_path / "out",
     )
     rows = parquet.read_table(tmp_path / "out" / "sweeps.parquet").to_pylist()
     assert [(row["parameter"], row["value"]) for row in rows] == [
