@@ -71,6 +71,9 @@ def speculative_generate(
     numbers come from torch's generator on the CPU: `torch.manual_seed` repeats a text. With
     `return_dict_in_generate=True` the result, a `SpeculativeOutput`, has every round.
 
+    `generate` hands no custom loop its `streamer`, `assistant_model` or `tokenizer`: give stop strings as a
+    `StopStringCriteria` among the stopping criteria.
+
     FLy and its variants decode by their own conventions: greedy drafts, `do_sample` and temperature as the rule says,
     and a gate that reads the processed logits. Ids that only one of the models knows get no mass.
 
