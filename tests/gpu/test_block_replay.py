@@ -19,6 +19,7 @@ from fly_theory.errors import InvalidInput, UnknownName
 from fly_theory.files import json_text
 from gpu import TraceBlock
 from gpu.replaying.block_findings import block_findings
+from gpu.replaying.block_measures import BLOCK_FIGURES
 from gpu.replaying.findings import findings
 from gpu.replaying.plan import Plan
 from gpu.replaying.resolving import from_spec
@@ -386,3 +387,32 @@ def test_a_block_rule_from_a_file_is_found(greedy: gpu.Trace, tmp_path: Path) ->
 )
 def test_labels_leave_out_what_goes_without_saying(spec: str, label: str) -> None:
     assert from_spec(spec).label == label
+
+
+def test_the_document_of_a_block_rule(sampled: gpu.Trace) -> None:
+    document = gpu.replay(sampled, ["fly", "block"], modes=False).to_json()
+    assert document["schema"] == "fly-theory-replay/1"
+    assert document["rules"] == document["sweeps"] == []
+    for found in document["block_rules"]:
+        assert set(found) >= {"rule", "draft_length", "figures"}
+        assert set(found["figures"]) == {*BLOCK_FIGURES, "gain_over_lossless"}
+        for figure in filter(None, found["figures"].values()):
+            assert set(figure) >= {"mean", "interval"}
+            assert figure["interval"][0] <= figure["mean"] <= figure["interval"][1]
+    fly, block = (found["figures"] for found in document["block_rules"])
+    assert fly["gate_open"] is not None
+    assert {name for name, figure in block.items() if figure is not None} == {
+        "tokens_per_call",
+        "accepted_per_call",
+        "whole_blocks",
+    }
+
+
+@pytest.mark.cuda
+def test_cuda_agrees_with_the_cpu(sampled: gpu.Trace) -> None:
+    specs = [*BLOCK_SPECS, *FLY_SPECS, "lossless@3"]
+    here, there = (gpu.replay(sampled, specs, device=device) for device in ("cpu", "cuda"))
+    for ours, theirs in zip(here.block_rules, there.block_rules, strict=True):
+        for name, figure in ours.figures.items():
+            if figure is not None:
+                assert theirs[name].mean == pytest.approx(figure.mean, rel=1e-5, abs=1e-5), (ours.spec, name)
