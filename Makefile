@@ -9,7 +9,7 @@ DEMO_RULES := lossless lenience:l=0.8 lenience:l=0.5 cos:w=0.25 cos:w=0.5 mentor
 	cactus:delta=0.1 gated-ceiling:base=0.5,l=0.5 min-p:base=0.1 truncated-min-p:base=0.1 \
 	typical:eps=0.09,delta=0.3 eta:eps=0.09 truncated-eta:eps=0.09
 
-.PHONY: demo test lint types layers tests notebooks clean
+.PHONY: demo test lint types layers tests notebooks docs clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -25,7 +25,7 @@ demo: $(READY)
 		truncated-min-p:base=0.5 --out demo/rules.png
 	@echo "Report: demo/report/report.html    Diagrams: demo/rules.png    Trace: demo/trace"
 
-test: lint types layers tests notebooks
+test: lint types layers tests notebooks docs
 
 lint: $(READY)
 	$(BIN)/ruff check
@@ -43,5 +43,8 @@ tests: $(READY)
 notebooks: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest --nbmake --nbmake-timeout=300 -p no:cacheprovider notebooks/*.ipynb
 
+docs: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build
+
 clean:
-	rm -rf demo .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf demo docs/_build .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

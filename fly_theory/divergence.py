@@ -13,7 +13,7 @@ _INFINITY = float("inf")
 
 
 def total_variation(p: Array, out: Array) -> Array:
-    """TV(p, out) = 1/2 sum |p - out|, the largest difference in the probability of an event."""
+    """``TV(p, out) = 1/2 sum |p - out|``, the largest difference in the probability of an event."""
     p, out = as_pair(p, out)
     xp = array_namespace(p, out)
     return xp.sum(xp.abs(p - out), axis=-1) / 2

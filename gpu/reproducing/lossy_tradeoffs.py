@@ -158,8 +158,10 @@ def _tradeoff(printed: Mapping[Setting, Sequence[float]], ours: Mapping[Setting,
     with style():
         figure = new_figure(TWO_COLUMNS, 4.0)
         rows = figure.subplots(2, len(columns))
+        for ax, (title, *_) in zip(rows[0], columns, strict=True):
+            ax.set_title(title, loc="left")
         for row, labels in zip(rows, families, strict=True):
-            for ax, (title, what, points, which) in zip(row, columns, strict=True):
+            for ax, (_, what, points, which) in zip(row, columns, strict=True):
                 for label in labels:
                     chosen = [point for (name, _), point in points.items() if name == label]
                     ax.plot(
@@ -173,8 +175,6 @@ def _tradeoff(printed: Mapping[Setting, Sequence[float]], ours: Mapping[Setting,
                     )
                 ax.plot(1, 0, "*k", markersize=8, label="lossless")
                 ax.set_ylabel(what)
-                if row is rows[0]:
-                    ax.set_title(title, loc="left")
                 if points is ours:
                     ax.invert_yaxis()
         handles: dict[str, Artist] = {}

@@ -1,0 +1,57 @@
+"""How the documentation is built: `make docs`, without the network, warnings being errors."""
+
+import re
+from typing import Any
+
+import fly_theory
+
+project = "fly-theory"
+author = "The fly-theory authors"
+release = fly_theory.__version__
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+exclude_patterns = ["_build", "notebooks/*.py", "notebooks/.ipynb_checkpoints"]
+
+# Notebooks come executed; `make notebooks` runs them anew. Code on the other pages are doctests, which pytest runs.
+nb_execution_mode = "off"
+myst_enable_extensions = ["amsmath", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+napoleon_custom_sections = ["Statement", "Guarantee", "Reference"]
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+
+# Fields of the same name in several named tuples are no cross-reference.
+suppress_warnings = ["ref.python"]
+
+html_theme = "furo"
+html_title = f"fly-theory {release}"
+html_static_path: list[str] = []
+pygments_style = "friendly"
+
+# A line `name, name : meaning` of a docstring, outside the sections of numpydoc.
+_ENTRY = re.compile(r"(\w+(?:, \w+)*) : (.+)")
+
+
+def _as_list(_app: Any, _what: str, _name: str, _object: Any, _options: Any, lines: list[str]) -> None:
+    """Turn such lines, and the indented ones that go on from them, into the items of a list."""
+    written: list[str] = []
+    inside = False
+    for line in lines:
+        entry = _ENTRY.fullmatch(line)
+        if entry:
+            written += [*([] if inside else [""]), f"* ``{entry[1]}``: {entry[2]}"]
+        elif inside and line.startswith("    "):
+            written.append(f"  {line.strip()}")
+        else:
+            written += [*([""] if inside and line else []), line]
+        inside = bool(entry) or (inside and line.startswith("    "))
+    lines[:] = written
+
+
+def setup(app: Any) -> None:
+    """Run after napoleon, which has the default priority of 500."""
+    app.connect("autodoc-process-docstring", _as_list, priority=600)
