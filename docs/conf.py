@@ -3,6 +3,9 @@
 import re
 from typing import Any
 
+from docutils import nodes
+from latex2mathml.converter import convert
+
 import fly_theory
 
 project = "fly-theory"
@@ -16,6 +19,7 @@ nb_execution_mode = "off"
 myst_enable_extensions = ["amsmath", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
+default_role = "code"  # single backticks in docstrings
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
@@ -27,6 +31,7 @@ napoleon_use_rtype = False
 # Fields of the same name in several named tuples are no cross-reference.
 suppress_warnings = ["ref.python"]
 
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"fly-theory {release}"
 html_static_path: list[str] = []
@@ -52,6 +57,18 @@ def _as_list(_app: Any, _what: str, _name: str, _object: Any, _options: Any, lin
     lines[:] = written
 
 
+def _inline(translator: Any, node: nodes.Element) -> None:
+    """Mathematics as MathML, which browsers show without a script or the network."""
+    translator.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def _displayed(translator: Any, node: nodes.Element) -> None:
+    translator.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>\n')
+    raise nodes.SkipNode
+
+
 def setup(app: Any) -> None:
-    """Run after napoleon, which has the default priority of 500."""
+    """The list maker runs after napoleon, which has the default priority of 500."""
     app.connect("autodoc-process-docstring", _as_list, priority=600)
+    app.add_html_math_renderer("mathml", (_inline, None), (_displayed, None))
