@@ -9,8 +9,8 @@ from gpu.replaying.wording import consistency, is_suspicious, percent, percent_i
 
 __all__ = ["mode_findings"]
 
-# What is worth a sentence.
-_NOTABLE = 0.005
+# Shares that are worth a sentence: of positions or divergence, and of the drafts that a block rule loses.
+_NOTABLE, _NOTABLE_LOSS = 0.005, 0.1
 
 
 def mode_findings(replay: Replay) -> Iterator[str]:
@@ -26,7 +26,7 @@ def mode_findings(replay: Replay) -> Iterator[str]:
             leading[result.modes[0].mode.label].append((result, result.modes[0]))
     if leading:
         yield (
-            "The failure mode that explains most of the divergence is "
+            "The failure mode that explains the largest part of the divergence is "
             + "; ".join(
                 f"{label} for " + ", ".join(f"{result.spec} ({percent(mode.explained)})" for result, mode in found)
                 for label, found in leading.items()
@@ -35,7 +35,7 @@ def mode_findings(replay: Replay) -> Iterator[str]:
         )
     for result in replay.block_rules:
         lost = [mode for mode in result.modes if mode.mode.of == "lost" and mode.explained is not None]
-        if lost and lost[0].explained.mean > _NOTABLE:
+        if lost and lost[0].explained.mean > _NOTABLE_LOSS:
             yield (
                 f"Of the drafts that {result.label} loses, {percent(lost[0].explained)} "
                 f"{percent_interval(lost[0].explained)} are lost to: {lost[0].mode.label}."
