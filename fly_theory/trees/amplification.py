@@ -18,7 +18,7 @@ from fly_theory.rules.accept_set import AcceptSetRule, AllowedSetRule
 from fly_theory.rules.base import Rule
 from fly_theory.trees.base import TreeRule, Walk
 from fly_theory.trees.laws import PositionLaw, position_law
-from fly_theory.trees.siblingwise import Siblingwise
+from fly_theory.trees.siblingwise import Siblingwise, redraw_depends_on_token, truncated_once
 from fly_theory.trees.tree import Drawing, next_sibling
 
 __all__ = ["Amplification", "accept_set_law", "amplify", "independent_law", "text_law"]
@@ -85,7 +85,7 @@ def independent_law(rule: Rule, p: Array, q: Array, drafts: int) -> PositionLaw:
     (0.65, [0.5, 0.3, 0.15, 0.05])
     """
     p, q = as_pair(p, q)
-    if drafts < 1 or (drafts > 1 and type(rule).residual_after is not Rule.residual_after):
+    if drafts < 1 or (drafts > 1 and redraw_depends_on_token(rule)):
         msg = f"{rule.spec}, drafts={drafts}: the closed form is for drafts >= 1 and residuals that forget the draws"
         raise InvalidInput(msg)
     xp = array_namespace(p, q)
@@ -94,6 +94,7 @@ def independent_law(rule: Rule, p: Array, q: Array, drafts: int) -> PositionLaw:
         return PositionLaw(accepted, rule.induced(p, q) - accepted)
     left, accepted = xp.ones_like(p[..., :1]), xp.zeros_like(p)
     with trusted_inputs():
+        rule, p = truncated_once(rule, p)
         for _ in range(drafts):
             kept, residual = rule.verdict(p, q)
             accepted = accepted + left * kept

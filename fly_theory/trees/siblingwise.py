@@ -4,17 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from fly_theory import claims
 from fly_theory.arrays import Array, array_namespace, normalise, take
 from fly_theory.blocks.base import share
-from fly_theory.claims import Claim, Lossless
+from fly_theory.claims import Claim
 from fly_theory.distributions import trusted_inputs
 from fly_theory.errors import InvalidInput
 from fly_theory.interpreters import Interpreter
+from fly_theory.rules.accept_set import TruncatedTargetRule
 from fly_theory.rules.base import Rule
+from fly_theory.rules.lossless import Lossless
 from fly_theory.trees.base import Verdicts, Walk
 from fly_theory.trees.tree import Siblings
 
-__all__ = ["Siblingwise", "siblingwise"]
+__all__ = ["Siblingwise", "redraw_depends_on_token", "siblingwise", "truncated_once"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,8 @@ class Siblingwise(Walk):
     p_1 = p. Candidate x_k is kept with probability m(x_k) / q_k(x_k), m being the mass that the rule accepts of q_k
     under the target p_k; else p_{k+1} is the rule's residual, normalised. q_k is the law that x_k was drawn from given
     x_1..x_{k-1}: q for draws with replacement, q without them for draws without, the point mass at x_k for
-    deterministic children. When all fail, the token is emitted from p_{n+1}.
+    deterministic children. When all fail, the token is emitted from p_{n+1}. A rule that verifies a truncated target
+    truncates p once, at the node; what a failed candidate leaves of it is not truncated again.
 
     Guarantee
     ---------
@@ -63,10 +67,11 @@ class Siblingwise(Walk):
         xp = array_namespace(p)
         passes = []
         with trusted_inputs():
+            rule, p = truncated_once(self.rule, p)
             for k, (token, q) in enumerate(zip(siblings.tokens, siblings.laws(p), strict=True)):
-                accepted, residual = self.rule.verdict(p, q)
-                if self._redraw_depends_on_token:
-                    residual = self.rule.residual_after(p, q, token)
+                accepted, residual = rule.verdict(p, q)
+                if redraw_depends_on_token(rule):
+                    residual = rule.residual_after(p, q, token)
                 passed, left = share(take(accepted, token), take(q, token)), normalise(residual)
                 if siblings.present is not None:
                     present = siblings.present[k]
@@ -77,16 +82,24 @@ class Siblingwise(Walk):
         return Verdicts(tuple(passes), p)
 
     @property
-    def _redraw_depends_on_token(self) -> bool:
-        return type(self.rule).residual_after is not Rule.residual_after
-
-    @property
     def claims(self) -> tuple[Claim, ...]:
-        return tuple(claim for claim in self.rule.claims if isinstance(claim, Lossless))
+        return tuple(claim for claim in self.rule.claims if isinstance(claim, claims.Lossless))
 
     @property
     def unreadable(self) -> Mapping[Interpreter, str]:
         return {**self.rule.unreadable, **self.unreadable_by}
+
+
+def truncated_once(rule: Rule, p: Array) -> tuple[Rule, Array]:
+    """The rule and the target (..., V) that candidates are tried with in turn."""
+    if isinstance(rule, TruncatedTargetRule):
+        return Lossless(), rule.matched_target(p)
+    return rule, p
+
+
+def redraw_depends_on_token(rule: Rule) -> bool:
+    """Whether what a rejected candidate leaves depends on which one it is."""
+    return type(rule).residual_after is not Rule.residual_after
 
 
 def siblingwise(rule: Any) -> Siblingwise:

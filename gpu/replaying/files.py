@@ -18,7 +18,18 @@ from gpu.replaying.result import Figures, Replay, RuleResult
 from gpu.replaying.sweep_plots import sweep_curves
 from gpu.replaying.tally import TV_EDGES
 
-__all__ = ["JSON", "MODES", "PARQUET", "REPORT", "SWEEPS", "check_folder", "table_file", "write", "write_contents"]
+__all__ = [
+    "JSON",
+    "MODES",
+    "PARQUET",
+    "REPORT",
+    "SWEEPS",
+    "check_folder",
+    "named_columns",
+    "table_file",
+    "write",
+    "write_contents",
+]
 
 JSON, PARQUET, REPORT = "results.json", "results.parquet", "report.html"
 MODES, SWEEPS = "modes.parquet", "sweeps.parquet"
@@ -131,7 +142,7 @@ def _block_row(replay: Replay, result: BlockRuleResult) -> dict[str, Any]:
     return (
         _common(replay, result.spec, "block")
         | {"draft_length": result.draft_length, "notes": []}
-        | _columns({name: figure for name, figure in result.figures.items() if figure is not None})
+        | named_columns({name: figure for name, figure in result.figures.items() if figure is not None})
     )
 
 
@@ -139,9 +150,9 @@ def _row(replay: Replay, result: RuleResult) -> dict[str, Any]:
     return (
         _common(replay, result.spec, "token")
         | {"draft_length": replay.trace.draft_length}
-        | _columns(result.figures)
-        | _columns(result.matched or {}, MATCHED)
-        | _columns(result.baseline or {}, BASELINE)
+        | named_columns(result.figures)
+        | named_columns(result.matched or {}, MATCHED)
+        | named_columns(result.baseline or {}, BASELINE)
         | _compared(result.comparison)
         | {"tv_edges": list(TV_EDGES), "tv_counts": list(result.tv_histogram), "notes": list(result.notes)}
     )
@@ -152,10 +163,11 @@ def _compared(comparison: Comparison | None) -> dict[str, Any]:
         return {}
     differences = {name: getattr(comparison, name) for name in ("tokens_per_call", "acceptance", "tv")}
     told = {"matched_to": comparison.against, "verdict": comparison.verdict}
-    return told | _columns(differences, f"minus_{BASELINE}")
+    return told | named_columns(differences, f"minus_{BASELINE}")
 
 
-def _columns(figures: Figures, prefix: str = "") -> dict[str, float | None]:
+def named_columns(figures: Figures, prefix: str = "") -> dict[str, float | None]:
+    """Figures as the columns of a row: the mean under the figure's own name, its other parts beside it."""
     columns: dict[str, float | None] = {}
     for name, estimate in figures.items():
         parts = ("mean", "low", "high", "largest", "finite_mean", "infinite_share")
@@ -173,6 +185,6 @@ def _mode_rows(replay: Replay) -> list[dict[str, Any]]:
     found = [(result.spec, mode) for result in (*replay, *replay.block_rules) for mode in result.modes]
     return [
         {"rule": spec, "mode": mode.mode.name, "level": str(mode.mode.level)}
-        | _columns({"rate": mode.rate, "explained": mode.explained})
+        | named_columns({"rate": mode.rate, "explained": mode.explained})
         for spec, mode in [*found, *((None, mode) for mode in replay.pair_modes)]
     ]

@@ -146,7 +146,7 @@ def test_allowed_candidates_point_masses_and_the_matched_target(tmp_path: Path) 
     pair = ft.ContextTreePair.random(V, 1, 9)
     trees = [most_probable(pair, c, branching([2, 2])) for c in range(pair.contexts)]
     rule = ft.rule("min-p:base=0.6")
-    found = replay(tmp_path, trees, ("min-p:base=0.6", "lossless"))["min-p:base=0.6"]
+    found, matched = replay(tmp_path, trees, ("min-p:base=0.6", "truncated-min-p:base=0.6"))
     allowed, tv, lossless = [], [], []
     for context, tree in enumerate(trees):
         p = pair.target[context]
@@ -169,6 +169,8 @@ def test_allowed_candidates_point_masses_and_the_matched_target(tmp_path: Path) 
     assert found["any_allowed"].mean == found["collapsed"].mean == pytest.approx(np.mean([n > 0 for n in allowed]))
     assert found.matched["tv"].mean == pytest.approx(np.mean(tv), abs=1e-6)
     assert found.baseline["tokens_per_call"].mean == pytest.approx(np.mean(lossless), abs=1e-6)
+    assert matched["tokens_per_call"].mean == pytest.approx(np.mean(lossless), abs=1e-6)
+    assert matched.matched["tv"].mean < 1e-12
 
 
 # -- against the replay of blocks --------------------------------------------------------------------------------------

@@ -37,7 +37,15 @@ def test_closed_form_of_accept_sets_is_the_enumeration(spec, drawing):
 
 
 @pytest.mark.parametrize(
-    "spec", ["lossless", "lenience:l=1/2", "min-p:base=1/4", "cos:w=1/3", "fuzzy:divergence=tv,t=0.3"]
+    "spec",
+    [
+        "lossless",
+        "lenience:l=1/2",
+        "min-p:base=1/4",
+        "truncated-min-p:base=1/2",
+        "cos:w=1/3",
+        "fuzzy:divergence=tv,t=0.3",
+    ],
 )
 def test_independent_draws_in_closed_form_are_the_enumeration(spec):
     for seed in range(4):
@@ -48,6 +56,19 @@ def test_independent_draws_in_closed_form_are_the_enumeration(spec):
             closed = independent_law(ft.rule(spec), *given)
             assert closed.accepted.tolist() == enumerated.accepted.tolist()
             assert closed.redrawn.tolist() == enumerated.redrawn.tolist()
+
+
+@pytest.mark.parametrize("drawing", DRAWINGS)
+@pytest.mark.parametrize("spec", ["truncated-min-p:base=1/2", "truncated-min-p:base=1/4"])
+def test_a_truncated_target_is_left_whole_by_several_candidates(spec, drawing):
+    """Truncating what a failed candidate leaves once more would move the law by up to a third."""
+    rule = ft.rule(spec)
+    for seed in range(12):
+        pair = ft.ContextTreePair.random(4, 0, seed, exact=True)
+        p, q = pair.target[0], pair.draft[0]
+        for drafts in (1, 2, 3):
+            found = position_law(ft.tree_rule(spec), p, q, drafts, drawing=drawing).induced
+            assert found.tolist() == rule.matched_target(p).tolist()
 
 
 @pytest.mark.parametrize("drawing", DRAWINGS)

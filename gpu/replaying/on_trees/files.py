@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from fly_theory.files import json_text
-from gpu.replaying.files import JSON, PARQUET, REPORT, _columns, table_file, write_contents
+from gpu.replaying.files import JSON, PARQUET, REPORT, named_columns, table_file, write_contents
 from gpu.replaying.measures import BASELINE, MATCHED
 from gpu.replaying.on_trees.report import html
 from gpu.replaying.on_trees.result import TreeReplay, TreeRuleResult
@@ -35,8 +35,8 @@ def _row(replay: TreeReplay, result: TreeRuleResult) -> dict[str, Any]:
     return (
         {"rule": result.spec, "trees": len(replay.trace), "nodes": replay.trace.nodes, "prompts": replay.prompts}
         | replay.settings.law
-        | _columns(result.figures)
-        | _columns(result.matched or {}, MATCHED)
-        | _columns(result.baseline or {}, BASELINE)
+        | named_columns(result.figures)
+        | named_columns(result.matched or {}, MATCHED)
+        | named_columns(result.baseline or {}, BASELINE)
         | {"notes": list(result.notes)}
     )

@@ -3,7 +3,6 @@
 from fly_theory import divergence
 from fly_theory.arrays import Array, array_namespace, take
 from fly_theory.rules.accept_set import AllowedSetRule
-from fly_theory.rules.base import Rule
 from fly_theory.rules.lossless import Lossless
 from fly_theory.trees import (
     DraftTree,
@@ -13,7 +12,7 @@ from fly_theory.trees import (
     independent_law,
     siblingwise,
 )
-from fly_theory.trees.siblingwise import Siblingwise
+from fly_theory.trees.siblingwise import Siblingwise, redraw_depends_on_token
 from gpu.replaying.measures import BASELINE, MATCHED, MEASURES, Measure
 
 __all__ = ["TREE_MEASURES", "allowed_set_rule", "distances", "measure_baseline", "measure_tree", "why_no_first_law"]
@@ -101,8 +100,7 @@ def why_no_first_law(rule: TreeRule, drawing: str, candidates: int) -> str | Non
         return None
     if not isinstance(rule, Siblingwise):
         return "the law of its first token is a mean over the draws of siblings that has no closed form"
-    forgets = type(rule.rule).residual_after is Rule.residual_after
-    if candidates == 1 or (drawing == "with-replacement" and forgets):
+    if candidates == 1 or (drawing == "with-replacement" and not redraw_depends_on_token(rule.rule)):
         return None
     return f"with siblings drawn {drawing}, the law of its first token has no closed form"
 
