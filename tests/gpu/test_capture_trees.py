@@ -229,3 +229,19 @@ def test_most_probable_paths_have_no_drawing() -> None:
         tree_shape(TOP_K, "with-replacement")
     with pytest.raises(InvalidInput, match="drawing='often' is not one of"):
         tree_shape("2,2", "often")
+
+
+@pytest.mark.cuda
+def test_on_cuda_the_rows_are_those_of_the_cpu(tiny: SimpleNamespace, tmp_path: Path) -> None:
+    """Also replayed there: 1e-3 is what float32 leaves of logits on another device."""
+    options = {"context_temperature": 0.0, "draft": "layerskip:1"}
+    here, there = (capture(tiny, tmp_path / device, device=device, **options) for device in ("cpu", "cuda"))
+    for one, other in zip(here, there, strict=True):
+        assert torch.equal(one.tokens, other.tokens)
+        torch.testing.assert_close(one.target_logits, other.target_logits, rtol=0, atol=1e-3)
+        torch.testing.assert_close(one.draft_logits, other.draft_logits, rtol=0, atol=1e-3)
+    rules = ["lossless", "min-p:base=0.1", "traversal"]
+    found = [gpu.replay(here, rules, device=device) for device in ("cpu", "cuda")]
+    for spec in rules:
+        means = [replayed[spec]["tokens_per_call"].mean for replayed in found]
+        assert means[0] == pytest.approx(means[1], abs=1e-4)
