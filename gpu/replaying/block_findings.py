@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 from gpu.replaying.block_result import BlockRuleResult
-from gpu.replaying.estimates import Estimate
 from gpu.replaying.result import Replay
 from gpu.replaying.wording import interval, number, percent, percent_interval
 
@@ -21,41 +20,42 @@ def block_findings(replay: Replay) -> Iterator[str]:
     if gained:
         yield f"Tokens per call more than token by token: {_listed(gained, 'gain_over_lossless')}."
     for sweep in replay.sweeps:
-        ends = [replay[point.rule]["tokens_per_call"] for point in (sweep.points[0], sweep.points[-1])]
-        if all(end is not None for end in ends):
-            first, last = (f"{number(end, digits=2)} {interval(end, digits=2)}".strip() for end in ends)
-            yield (
-                f"Over {sweep.text} tokens per call go from {first} at {float(sweep.values[0]):g} to {last} at "
-                f"{float(sweep.values[-1]):g}."
-            )
+        first, last = sweep.points[0], sweep.points[-1]
+        if all(replay[end.rule]["tokens_per_call"] is not None for end in (first, last)):
+            ends = (f"{_amount(replay[end.rule], 'tokens_per_call')} at {end.value:g}" for end in (first, last))
+            yield f"Over {sweep.text} tokens per call go from {' to '.join(ends)}."
 
 
 def _fly(results: Sequence[BlockRuleResult]) -> Iterator[str]:
     # Greedy matches are the same for all; sampled ones make a strict rule of another kind.
     of_argmax = [result for result in results if result.setting.deferred and result.setting.deferred.greedy]
     if of_argmax:
-        strict = of_argmax[0]["strict_tokens_per_call"]
-        said = f"{number(strict, digits=2)} {interval(strict, digits=2)}".strip()
+        said = _amount(of_argmax[0], "strict_tokens_per_call")
         yield f"Strict verification, which ends a round at the first mismatch, makes {said} tokens per call."
     looser = [result for result in results if result["gain_over_strict"].mean]
     if looser:
         yield f"More than strict makes, in tokens per call: {_listed(looser, 'gain_over_strict')}."
     yield f"Share of the mismatches at which the gate is open: {_listed(results, 'gate_open', share=True)}."
     judged = [result for result in looser if result["lost_to_window"] is not None and result["lost_to_window"].mean]
-    for name, what in (
-        ("lost_to_window", "Rejections for another mismatch within the window"),
-        ("lost_to_boundary", "Rejections too near the end of the block to be judged (boundary losses)"),
-        ("lost_to_boundary_only", "Boundary losses with no other mismatch up to the end of the block"),
-    ):
-        if judged:
-            yield f"{what}, of all rejections: {_listed(judged, name, share=True)}."
+    if judged:
+        lost = ", ".join(
+            f"{result.label} {_share(result, 'lost_to_boundary')} "
+            f"({_share(result, 'lost_to_boundary_only')} with no other mismatch up to the end)"
+            for result in judged
+        )
+        window = _listed(judged, "lost_to_window", share=True)
+        yield f"Of all rejections, ended by another mismatch within the window: {window}."
+        yield f"Of all rejections, boundary losses, too near the end of the block to be judged: {lost}."
 
 
 def _listed(results: Sequence[BlockRuleResult], name: str, *, share: bool = False) -> str:
-    return ", ".join(f"{result.label} {_said(result[name], share=share)}" for result in results)
+    say = _share if share else _amount
+    return ", ".join(f"{result.label} {say(result, name)}" for result in results)
 
 
-def _said(estimate: Estimate | None, *, share: bool) -> str:
-    if share:
-        return f"{percent(estimate)} {percent_interval(estimate)}".strip()
-    return f"{number(estimate, digits=2)} {interval(estimate, digits=2)}".strip()
+def _share(result: BlockRuleResult, name: str) -> str:
+    return f"{percent(result[name])} {percent_interval(result[name])}".strip()
+
+
+def _amount(result: BlockRuleResult, name: str) -> str:
+    return f"{number(result[name], digits=2)} {interval(result[name], digits=2)}".strip()

@@ -21,33 +21,34 @@ def findings(replay: Replay) -> Iterator[str]:
         f"The draft is at TV {number(replay.draft['tv'], digits=3)} {interval(replay.draft['tv'], digits=3)} from the "
         f"target, and their most probable tokens differ at {percent(replay.draft['argmax_flip'])} of the positions."
     )
-    if replay.rules:
+    if any(result.spec not in replay.points_only for result in replay):
         yield from _of_token_rules(replay)
     yield from block_findings(replay)
     yield from mode_findings(replay)
 
 
 def _of_token_rules(replay: Replay) -> Iterator[str]:
-    identified = [result for result in replay if result["tokens_per_call"] is not None]
-    yield from _speed(identified) if identified else _acceptance(list(replay))
-    yield from _dominated(list(replay), "tokens_per_call" if identified else "acceptance")
+    named = [result for result in replay if result.spec not in replay.points_only]
+    identified = [result for result in named if result["tokens_per_call"] is not None]
+    yield from _speed(identified) if identified else _acceptance(named)
+    yield from _dominated(named, "tokens_per_call" if identified else "acceptance")
     # Truncation rules leave the line on purpose: their target is p_A.
-    others = [result for result in replay if result.matched is None]
+    others = [result for result in named if result.matched is None]
     wasteful = max(others, key=lambda result: result["waste"].mean, default=None)
     if wasteful is not None and wasteful["waste"].mean > _NOTABLE:
         yield (
             f"{wasteful.spec} is farthest from the TV line (waste {number(wasteful['waste'], digits=3)}): a rule that "
             "rejects as often could be that much closer to the target."
         )
-    yield from _matched(replay)
-    leaking = [result for result in replay if result["outside_support"].mean > _NOTABLE]
+    yield from _matched(named)
+    leaking = [result for result in named if result["outside_support"].mean > _NOTABLE]
     if leaking:
         shares = ", ".join(f"{result.spec} ({percent(result['outside_support'])})" for result in leaking)
         yield f"Tokens to which the target gives no mass are emitted by {shares}."
 
 
-def _matched(replay: Replay) -> Iterator[str]:
-    compared = [result for result in replay if result.comparison and result.comparison.verdict]
+def _matched(results: Sequence[RuleResult]) -> Iterator[str]:
+    compared = [result for result in results if result.comparison and result.comparison.verdict]
     for against, what in (
         ("p_A", "Against lossless verification of the same truncated target"),
         ("own law", "Against the verifier that samples their own output law exactly"),

@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
+from fly_theory.figures import TWO_COLUMNS
 from fly_theory.files import json_text
 from gpu.replaying.block_measures import BLOCK_FIGURES, BlockFigure
 from gpu.replaying.cases import Case
@@ -19,6 +20,7 @@ from gpu.replaying.measures import MEASURES, Measure
 from gpu.replaying.modes import MODES, Level, ModeResult, commonest
 from gpu.replaying.plots import case_diagram, efficiency_against_divergence, inline_svg, tv_distribution
 from gpu.replaying.result import Replay, RuleResult
+from gpu.replaying.sweep import Sweep
 from gpu.replaying.sweep_plots import sweep_curves
 from gpu.replaying.wording import (
     certified,
@@ -67,10 +69,7 @@ def html(replay: Replay) -> str:
         verdict_rule=VERDICT_RULE,
         efficiency=replay.rules and Markup(inline_svg(efficiency_against_divergence(replay), "efficiency")),
         distribution=replay.rules and Markup(inline_svg(tv_distribution(replay), "distribution")),
-        curves=[
-            (sweep, Markup(inline_svg(sweep_curves(replay, sweep), f"sweep-{number}")))
-            for number, sweep in enumerate(replay.sweeps)
-        ],
+        curves=[_curve(replay, number) for number in range(len(replay.sweeps))],
         drawn=partial(_drawn, replay),
         **_modes(replay),
         provenance=json_text(replay.provenance),
@@ -118,6 +117,13 @@ def _worst_cases(modes: Sequence[ModeResult]) -> Iterator[tuple[ModeResult, Case
                 shown.add((case.block, case.position))
                 yield found, case
                 break
+
+
+def _curve(replay: Replay, number: int) -> tuple[Sweep, Markup, float]:
+    """A sweep, its figure, and the share of the full width that the figure takes."""
+    sweep = replay.sweeps[number]
+    figure = sweep_curves(replay, sweep)
+    return sweep, Markup(inline_svg(figure, f"sweep-{number}")), figure.get_figwidth() / TWO_COLUMNS
 
 
 def _breakable(spec: str) -> Markup:

@@ -19,10 +19,10 @@ __all__ = ["sweep_curves"]
 _Curve = tuple[str, str, str]
 
 _ENDINGS: tuple[_Curve, ...] = (
-    ("gate_open", "gate open at mismatches", "-"),
-    ("lost_to_gate", "rejections: gate shut", "--"),
-    ("lost_to_window", "rejections: window", "-."),
-    ("lost_to_boundary", "rejections: boundary", ":"),
+    ("gate_open", "gate open, of mismatches", "-"),
+    ("lost_to_gate", "gate, of rejections", "--"),
+    ("lost_to_window", "window, of rejections", "-."),
+    ("lost_to_boundary", "boundary, of rejections", ":"),
 )
 
 
@@ -45,30 +45,31 @@ def sweep_curves(replay: Replay, sweep: Sweep) -> Figure:
     if not panels:
         panels.append(lambda ax: ax.set_title("tokens per call are not identified by this trace"))
     with style():
-        figure = new_figure(TWO_COLUMNS if len(panels) > 1 else ONE_COLUMN * 1.3, 2.5)
+        figure = new_figure(TWO_COLUMNS if len(panels) > 1 else ONE_COLUMN, 2.7)
         for draw, ax in zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True):
             draw(ax)
             ax.set_xlabel(_named(sweep))
             if all(value.is_integer() for value in values):
                 ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        handles = [handle for ax in figure.axes for handle in ax.get_legend_handles_labels()[0]]
+        if len(handles) > len(panels):
+            figure.legend(handles=handles, loc="outside lower center", ncols=3, columnspacing=5)
     return figure
 
 
 def _speed(ax: Axes, values: Sequence[float], results: Sequence[Any], name: str) -> None:
     label = {"tokens_per_call": "tokens per target call", "acceptance": "acceptance probability"}[name]
-    _curves(ax, values, results, [(name, "rule", "-")], label=label)
+    _curves(ax, values, results, [(name, "the rule", "-")], label=label)
     gains = [result.figures.get("gain_over_strict") for result in results]
     if all(gain is not None for gain in gains):
         strict = [result[name].mean - gain.mean for result, gain in zip(results, gains, strict=True)]
         ax.plot(values, strict, color="0.35", linewidth=0.8, linestyle=(0, (4, 2)), label="strict")
-        ax.legend(loc="best")
 
 
 def _shares(ax: Axes, values: Sequence[float], results: Sequence[Any]) -> None:
     _curves(ax, values, results, _ENDINGS, label="share")
     ax.set_ylim(-0.03, 1.03)
     ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def _curves(ax: Axes, values: Sequence[float], results: Sequence[Any], curves: Iterable[_Curve], *, label: str) -> None:

@@ -309,7 +309,7 @@ def test_the_report_answers_in_sentences(greedy: gpu.Trace, tmp_path: Path) -> N
     assert f"{loose.label} {100 * loose['gate_open'].mean:.1f} % [" in gates
     assert f"{strict.label} 0 % [0.0, 0.0]" in gates
     assert "@5" not in " ".join(block_findings(replayed))
-    assert f"{loose.label} {100 * loose['lost_to_window'].mean:.1f} % [" in told("Rejections for another")
+    assert f"{loose.label} {100 * loose['lost_to_window'].mean:.1f} % [" in told("Of all rejections, ended by another")
     assert told("Tokens per call more than token by token").startswith(
         "Tokens per call more than token by token: block 0"
     )
