@@ -35,7 +35,10 @@ def _fly(results: Sequence[BlockRuleResult]) -> Iterator[str]:
     looser = [result for result in results if result["gain_over_strict"].mean]
     if looser:
         yield f"More than strict makes, in tokens per call: {_listed(looser, 'gain_over_strict')}."
-    yield f"Share of the mismatches at which the gate is open: {_listed(results, 'gate_open', share=True)}."
+    gates = {result["gate_open"]: result for result in reversed(results)}
+    if None not in gates:
+        first_of_each = [result for result in results if result in gates.values()]
+        yield f"Share of the mismatches at which the gate is open: {_listed(first_of_each, 'gate_open', share=True)}."
     judged = [result for result in looser if result["lost_to_window"] is not None and result["lost_to_window"].mean]
     if judged:
         lost = ", ".join(
