@@ -6,10 +6,7 @@
 Violation(quantity='out', got=(Fraction(1, 1), Fraction(0, 1)), expected=(Fraction(1, 2), Fraction(1, 2)), ...)
 """
 
-import dataclasses
-
 from fly_theory import claims
-from fly_theory.errors import InvalidInput
 from fly_theory.invariants.accepts_most import AcceptsMost
 from fly_theory.invariants.answers import Answers
 from fly_theory.invariants.base import FLOAT_TOLERANCE, Case, Invariant, RuleFailure, Violation
@@ -22,6 +19,7 @@ from fly_theory.invariants.fixed_point import FixedPoint
 from fly_theory.invariants.independent_rows import IndependentRows
 from fly_theory.invariants.independent_uniforms import IndependentUniforms
 from fly_theory.invariants.induces import Induces
+from fly_theory.invariants.look_up import look_up
 from fly_theory.invariants.lossless import Lossless
 from fly_theory.invariants.mass_valid import MassValid
 from fly_theory.invariants.monotone import MonotoneIn
@@ -98,9 +96,4 @@ def of_claim(claim: claims.Claim) -> Invariant:
     InvalidInput
         For a claim that no invariant judges.
     """
-    if type(claim) not in _OF_CLAIM:
-        known = ", ".join(kind.__name__ for kind in _OF_CLAIM)
-        msg = f"{claim!r} is not a claim of a token-level rule that can be judged; these can: {known}"
-        raise InvalidInput(msg)
-    fields = {field.name: getattr(claim, field.name) for field in dataclasses.fields(claim)}
-    return _OF_CLAIM[type(claim)](**fields)
+    return look_up(claim, _OF_CLAIM, level="token-level")

@@ -17,9 +17,9 @@ import numpy as np
 
 from fly_theory import claims
 from fly_theory.arrays import Array, array_namespace
-from fly_theory.errors import InvalidInput
 from fly_theory.exact import exact
 from fly_theory.invariants.base import Asked, RuleFailure, Violation, values
+from fly_theory.invariants.look_up import look_up
 from fly_theory.joint_law import target_law
 from fly_theory.pairs import MarkovPair
 from fly_theory.trees.base import TreeLaw, TreeRule
@@ -174,7 +174,4 @@ def of_claim(claim: claims.Claim) -> TreeInvariant:
     InvalidInput
         For a claim that no invariant judges.
     """
-    if not isinstance(claim, claims.Lossless):
-        msg = f"{claim!r} is not a claim of a tree rule that can be judged; Lossless can"
-        raise InvalidInput(msg)
-    return Lossless()
+    return look_up(claim, {claims.Lossless: Lossless}, level="tree")

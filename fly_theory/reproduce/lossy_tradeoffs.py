@@ -37,7 +37,13 @@ FAMILIES = {
         },
     ),
 }
-_MARKERS = "v^sDo"
+# The same colour and marker for a method in every panel and figure.
+LOOKS = {
+    label: {"color": colour, "marker": marker}
+    for label, colour, marker in zip(
+        ("lenience", "CoS", "min-p target", "SpecCascade", "η target", "typical"), SERIES, "v^sDop", strict=False
+    )
+}
 
 
 def find() -> Finding:
@@ -71,10 +77,10 @@ def _draw(rows: list[dict[str, Any]], base: dict[str, dict[str, Any]], methods: 
     with style():
         figure = new_figure(TWO_COLUMNS, 4.4)
         for ax, benchmark in zip(figure.subplots(2, 2).flat, BENCHMARKS, strict=True):
-            for (label, method), colour, marker in zip(methods.items(), SERIES, _MARKERS, strict=False):
+            for label, method in methods.items():
                 chosen = [row for row in rows if (row["method"], row["benchmark"]) == (method, benchmark)]
                 points = [row["block_efficiency"] for row in chosen], [row["accuracy_percent"] for row in chosen]
-                ax.plot(*points, marker + "-", color=colour, label=label, linewidth=0.8, markersize=3.5)
+                ax.plot(*points, **LOOKS[label], label=label, linewidth=0.8, markersize=3.5)
             start = base[benchmark]
             ax.plot(start["block_efficiency"], start["accuracy_percent"], "*k", markersize=8, label="lossless")
             ax.set_title(benchmark, loc="left")

@@ -11,10 +11,10 @@ from fly_theory import divergence, published
 from fly_theory.arrays import take
 from fly_theory.closed_form import block_efficiency
 from fly_theory.distributions import trusted_inputs
-from fly_theory.figures import SERIES, TWO_COLUMNS, new_figure, style
+from fly_theory.figures import TWO_COLUMNS, new_figure, style
 from fly_theory.registry import rule
 from fly_theory.reproduce.item import Compared, Finding, Item
-from fly_theory.reproduce.lossy_tradeoffs import FAMILIES
+from fly_theory.reproduce.lossy_tradeoffs import FAMILIES, LOOKS
 from gpu.reproducing.real_traces import read_off, sampled_trace
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ RULES = {
 }
 _LABELS = {"lenience": "$\\ell$", "CoS": "$\\lambda$", "min-p target": "base", "η target": "$\\varepsilon$"}
 _PANELS = (("lenience", "CoS"), ("min-p target", "SpecCascade"), ("η target", "typical"))
-_COLOURS = dict(zip(RULES, SERIES, strict=False))
-_MARKERS = dict(zip(RULES, "v^sDop", strict=True))
 
 # A method by its label and the value of its parameter.
 Setting = tuple[str, float]
@@ -167,8 +165,7 @@ def _tradeoff(printed: Mapping[Setting, Sequence[float]], ours: Mapping[Setting,
                     ax.plot(
                         [point[0] for point in chosen],
                         [point[which] for point in chosen],
-                        marker=_MARKERS[label],
-                        color=_COLOURS[label],
+                        **LOOKS[label],
                         linewidth=0.8,
                         markersize=3.5,
                         label=label,
@@ -196,9 +193,8 @@ def _parameters(printed: Mapping[Setting, Sequence[float]], ours: Mapping[Settin
                     ax.plot(
                         *zip(*curve, strict=True),
                         line,
-                        marker=_MARKERS[label],
-                        color=_COLOURS[label],
-                        markerfacecolor=_COLOURS[label] if line == "-" else "white",
+                        **LOOKS[label],
+                        markerfacecolor=LOOKS[label]["color"] if line == "-" else "white",
                         linewidth=0.9,
                         label=f"{label}, {whose}",
                     )

@@ -8,11 +8,8 @@
 'law of the text'
 """
 
-import dataclasses
-
 from fly_theory import claims
 from fly_theory.blocks import claims as block_claims
-from fly_theory.errors import InvalidInput
 from fly_theory.invariants.block_level.answers import Answers
 from fly_theory.invariants.block_level.case import BlockCase, BlockInvariant
 from fly_theory.invariants.block_level.ceiling import Ceiling
@@ -22,6 +19,7 @@ from fly_theory.invariants.block_level.keeps_at_least import KeepsAtLeast
 from fly_theory.invariants.block_level.kept_monotone import KeptMonotoneIn
 from fly_theory.invariants.block_level.lossless import Lossless
 from fly_theory.invariants.block_level.reduces_to import ReducesTo
+from fly_theory.invariants.look_up import look_up
 
 __all__ = [
     "STRUCTURAL",
@@ -59,9 +57,4 @@ def of_claim(claim: claims.Claim) -> BlockInvariant:
     InvalidInput
         For a claim that no invariant judges.
     """
-    if type(claim) not in _OF_CLAIM:
-        known = ", ".join(kind.__name__ for kind in _OF_CLAIM)
-        msg = f"{claim!r} is not a claim of a block rule that can be judged; these can: {known}"
-        raise InvalidInput(msg)
-    fields = {field.name: getattr(claim, field.name) for field in dataclasses.fields(claim)}
-    return _OF_CLAIM[type(claim)](**fields)
+    return look_up(claim, _OF_CLAIM, level="block")
