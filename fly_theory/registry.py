@@ -133,6 +133,9 @@ def load(spec: str, *, level: Level = "token") -> tuple[Any, dict[str, str]]:
     if rest and "=" in rest[-1]:
         settings = _settings(spec, rest.pop())
     if not rest:
+        if head.endswith(".py"):
+            msg = f"SPEC {spec!r} names a file; name a rule in it: {head}:Name"
+            raise InvalidInput(msg)
         return rule_class(head, level=level), settings
     if len(rest) > 1:
         msg = f"SPEC {spec!r} has too many colons; write NAME:key=value,... or FILE.py:Name:key=value,..."

@@ -74,6 +74,10 @@ def _of_the_book(names: list[str] | None, certificates: Path | None, small: int,
     from proofs.theorem import theorems
 
     wanted = list(dict.fromkeys(names or theorems()))
+    about_a_rule = next((name for name in wanted if ":" in name), None)
+    if about_a_rule:
+        msg = f"{about_a_rule!r} names a rule, not a theorem; say what to prove of it, e.g. --claim lossless"
+        raise InvalidInput(msg)
     done: dict[str, dict[str, Any]] = {}
     with Progress(console=Console(file=sys.stderr), transient=True) as progress:
         task = progress.add_task("proving", total=len(wanted))

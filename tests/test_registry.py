@@ -53,6 +53,7 @@ def test_rules_from_a_file(tmp_path):
         ("fuzzy:t=0.1,divergence=x", ParameterError, "divergence='x' is outside its domain kl | js | tv"),
         ("typical:keep_ties=maybe", ParameterError, "neither 'true' nor 'false'"),
         ("absent.py:X", InvalidInput, "there is no file 'absent.py'"),
+        ("mine.py", InvalidInput, "names a file; name a rule in it: mine.py:Name"),
         ("math:cosine", UnknownName, "Did you mean 'cosh'|unknown object in math"),
         ("no.such.module:X", UnknownName, "unknown rule or module 'no.such.module'"),
         ("math:cos", InvalidInput, "names a builtin_function_or_method, not a Rule"),

