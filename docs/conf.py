@@ -5,6 +5,7 @@ from typing import Any
 
 from docutils import nodes
 from latex2mathml.converter import convert
+from sphinx.util.logging import getLogger
 
 import fly_theory
 
@@ -16,6 +17,7 @@ exclude_patterns = ["_build", "notebooks/*.py", "notebooks/.ipynb_checkpoints"]
 
 # Notebooks come executed; `make notebooks` runs them anew. Code on the other pages are doctests, which pytest runs.
 nb_execution_mode = "off"
+nb_render_markdown_format = "myst"
 myst_enable_extensions = ["amsmath", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
@@ -57,14 +59,22 @@ def _as_list(_app: Any, _what: str, _name: str, _object: Any, _options: Any, lin
     lines[:] = written
 
 
-def _inline(translator: Any, node: nodes.Element) -> None:
+def _mathml(node: nodes.Element, display: str) -> str:
     """Mathematics as MathML, which browsers show without a script or the network."""
-    translator.body.append(convert(node.astext()))
+    # The converter knows \operatorname, and not \arg.
+    found = convert(node.astext().replace(r"\arg", r"\operatorname{arg}"), display=display)
+    if "\\" in found:
+        getLogger(__name__).warning("not understood in %s", node.astext(), location=node)
+    return found
+
+
+def _inline(translator: Any, node: nodes.Element) -> None:
+    translator.body.append(_mathml(node, "inline"))
     raise nodes.SkipNode
 
 
 def _displayed(translator: Any, node: nodes.Element) -> None:
-    translator.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>\n')
+    translator.body.append(f'<div class="math">{_mathml(node, "block")}</div>\n')
     raise nodes.SkipNode
 
 
