@@ -42,6 +42,8 @@ _BLOCK_COLUMNS: _Columns = (
     ("\n95 %", "tokens_per_call", lambda e: interval(e, digits=2), 11),
     ("more than\nstrict", "gain_over_strict", lambda e: number(e, digits=2), 9),
     ("\n95 %", "gain_over_strict", lambda e: interval(e, digits=2), 5),
+    ("more than\nlossless", "gain_over_lossless", lambda e: number(e, digits=2), 3),
+    ("\n95 %", "gain_over_lossless", lambda e: interval(e, digits=2), 2),
     ("gate\nopen", "gate_open", percent, 10),
     ("\nforgiven", "forgiven", lambda e: number(e, digits=2), 4),
     ("rejected:\ngate", "lost_to_gate", percent, 8),
@@ -60,7 +62,7 @@ def summary(replay: Replay, *, width: int | None = None) -> list[str | Table]:
     narrow = False
     for columns, tabulate, specs in (
         (_COLUMNS, _table, [result.spec for result in replay]),
-        (_BLOCK_COLUMNS, _block_table, [result.label for result in replay.block_rules]),
+        (_block_columns(replay), _block_table, [result.label for result in replay.block_rules]),
     ):
         if specs:
             fitting = _fitting(replay, columns, tabulate, longest=max(map(len, specs)), width=width)
@@ -79,6 +81,11 @@ def _fitting(
     while width is not None and console.measure(tabulate(replay, kept)).maximum - foldable > width:
         kept.remove(min(kept, key=lambda column: column[-1]))
     return kept
+
+
+def _block_columns(replay: Replay) -> _Columns:
+    """The columns in which some block rule has a figure."""
+    return [column for column in _BLOCK_COLUMNS if any(result[column[1]] is not None for result in replay.block_rules)]
 
 
 def _block_table(replay: Replay, columns: _Columns) -> Table:

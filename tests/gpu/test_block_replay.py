@@ -24,6 +24,7 @@ from gpu.replaying.findings import findings
 from gpu.replaying.plan import Plan
 from gpu.replaying.resolving import from_spec
 from gpu.replaying.settings import ReplaySettings
+from gpu.replaying.table import summary
 from gpu.replaying.tallying import Tallies, tally_blocks
 from tests.gpu import replay_traces as traces
 
@@ -315,6 +316,16 @@ def test_the_report_answers_in_sentences(greedy: gpu.Trace, tmp_path: Path) -> N
     )
     assert "at 1 to" in told("Over fly@1:8:1")
     assert not any(sentence.startswith("No setting makes more") for sentence in said)
+
+
+def test_the_table_has_the_columns_that_some_rule_fills(greedy: gpu.Trace) -> None:
+    def headings(*specs: str) -> set[str]:
+        replayed = gpu.replay(greedy, specs, modes=False)
+        return {column.header.plain.strip().replace("\n", " ") for column in summary(replayed)[-2].columns}
+
+    assert headings("block") == {"block rule", "tokens per call", "95 %"}
+    assert headings("lossless", "block") == {"block rule", "tokens per call", "95 %", "more than lossless"}
+    assert {"more than strict", "gate open", "rejected: gate", "window", "boundary"} < headings("fly:window=2")
 
 
 def test_block_rules_may_come_alone(greedy: gpu.Trace, tmp_path: Path) -> None:
