@@ -52,11 +52,16 @@ def constant(value: Number, like: Array) -> Array:
 
 
 def holds_values(x: Array) -> bool:
-    """Whether the entries of `x` can be inspected: False for symbols and for arrays being traced by jax."""
+    """Whether the entries of `x` can be inspected: False for symbols and for arrays being traced by jax or torch."""
     if getattr(x, "is_symbolic", False):
         return False
-    jax = sys.modules.get("jax")
-    return not (jax is not None and isinstance(x, jax.core.Tracer))
+    return not isinstance(x, _traced_arrays())
+
+
+def _traced_arrays() -> tuple[type, ...]:
+    jax, fake_tensors = sys.modules.get("jax"), sys.modules.get("torch._subclasses.fake_tensor")
+    jax_types = () if jax is None else (jax.core.Tracer,)
+    return jax_types if fake_tensors is None else (*jax_types, fake_tensors.FakeTensor)
 
 
 def positive_part(x: Array) -> Array:

@@ -160,7 +160,7 @@ def softmax(logits: Array, *, temperature: Number = 1.0) -> Array:
     if temperature == 0:
         return one_hot(xp.argmax(logits, axis=-1), logits)
     shifted = logits - xp.max(logits, axis=-1, keepdims=True)
-    return normalise(xp.exp(shifted / temperature))
+    return normalise(xp.exp(shifted if temperature == 1 else shifted / temperature))
 
 
 def warp(

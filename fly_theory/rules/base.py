@@ -93,7 +93,7 @@ class Rule(AnyRule):
         accepted, residual = verdict
         rejected = array_namespace(accepted).sum(q - accepted, axis=-1)
         if checked:
-            _check_residual(self, rejected, residual, q)
+            _check_residual(self, rejected, residual)
         return accepted + rejected[..., None] * normalise(residual)
 
     def sample(self, p: Array, q: Array, tokens: Array, uniforms: Array) -> Array:
@@ -115,7 +115,7 @@ class Rule(AnyRule):
             accepted = take(self.verdict(p, q).accepted, tokens)
             residual = self.residual_after(p, q, tokens)
         kept = uniforms[..., 0] * take(q, tokens) < accepted
-        _check_residual(self, xp.where(kept, xp.zeros_like(accepted), xp.ones_like(accepted)), residual, q)
+        _check_residual(self, xp.where(kept, xp.zeros_like(accepted), xp.ones_like(accepted)), residual)
         return xp.where(kept, tokens, xp.astype(inverse_cdf(residual, uniforms[..., 1]), tokens.dtype))
 
 
@@ -158,12 +158,19 @@ def check_uniforms(uniforms: Array, count: int) -> None:
 _REJECTION_ROUNDING = {"float64": 1e-12, "float32": 1e-5}
 
 
-def _check_residual(rule: Rule, rejected: Array, residual: Array, q: Array) -> None:
+def lacks_residual(rejected: Array, residual: Array) -> Array:
+    """Where (...,) a rejection probability (...,) is no rounding and the residual (..., V) is all zero."""
+    xp = array_namespace(residual)
+    exact = getattr(residual, "is_exact", False)
+    rounding = 0 if exact else _REJECTION_ROUNDING[str(residual.dtype).split(".")[-1]]
+    return (rejected > rounding) & ~(xp.sum(residual, axis=-1) > 0)
+
+
+def _check_residual(rule: Rule, rejected: Array, residual: Array) -> None:
     if not holds_values(residual):
         return
     xp = array_namespace(residual)
-    rounding = 0 if getattr(q, "is_exact", False) else _REJECTION_ROUNDING[str(q.dtype).split(".")[-1]]
-    empty = (rejected > rounding) & ~(xp.sum(residual, axis=-1) > 0)
+    empty = lacks_residual(rejected, residual)
     if bool(xp.any(empty)):
         row = int(first_true(xp.reshape(empty, (-1,))))
         probability = xp.reshape(xp.broadcast_to(rejected, empty.shape), (-1,))[row]

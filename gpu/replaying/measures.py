@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from math import inf, log
+from math import inf
+from math import log as natural_log
 from typing import NamedTuple
 
 from fly_theory import divergence
-from fly_theory.arrays import Array, array_namespace, positive_part, take
+from fly_theory.arrays import Array, array_namespace, holds_values, positive_part, take
 from fly_theory.closed_form import block_efficiency
 from fly_theory.distributions import trusted_inputs
 from fly_theory.rules.accept_set import AllowedSetRule
-from fly_theory.rules.base import Rule
+from fly_theory.rules.base import Rule, lacks_residual
+from gpu.replaying.logarithm import log, log_of_one_and_share
 
 __all__ = [
     "BASELINE",
@@ -19,12 +21,15 @@ __all__ = [
     "MATCHED",
     "MEASURES",
     "MOST",
+    "UNDEFINED",
     "Further",
     "Judged",
     "Measure",
     "efficiency",
     "measure",
     "measure_draft",
+    "measure_rows",
+    "of_block",
 ]
 
 
@@ -77,7 +82,9 @@ MEASURES = {
         "excess nats a token of the output costs under the target, as a perplexity measured with the target would show "
         "it; infinite where the output leaves the target's support",
     ),
-    "js": Measure("JS", "Jensen-Shannon divergence in nats, at most log 2, finite whatever the supports", high=log(2)),
+    "js": Measure(
+        "JS", "Jensen-Shannon divergence in nats, at most log 2, finite whatever the supports", high=natural_log(2)
+    ),
     "max_ratio": Measure(
         "max out/p",
         "overshoot: the largest factor by which a token is made more likely than under the target. Large factors come "
@@ -91,7 +98,7 @@ MEASURES = {
     ),
     "argmax_flip": Measure(
         "argmax flips",
-        "share of positions whose most probable output token is not a most probable token of the target",
+        "share of positions where no most probable output token is a most probable token of the target",
         high=1,
     ),
     "outside_support": Measure(
@@ -113,11 +120,11 @@ MOST = "most_"
 
 
 class Judged(NamedTuple):
-    """What a rule does on the rows of one block.
+    """What a rule does on some rows of a block.
 
-    p, q, accepted, out : (K, V)
+    p, q, accepted, out : (rows, V)
         Target, draft, the draft mass that survives, and the distribution of the emitted token.
-    tokens : (K,)
+    tokens : (rows,)
         The draft tokens.
     """
 
@@ -129,11 +136,17 @@ class Judged(NamedTuple):
     tokens: Array
 
 
-# Further values of a rule beside its measures, by name: (K,) each, or (1,) for the whole block. A plan carries such
-# functions (`Plan.further`); each is called once a rule and block, in the same pass as the measures, and its values
-# land in the tally of the rule under their names. It is written like a rule: array operations only, no branch on
-# values, no random numbers, so that it can be compiled into the pass; a frozen dataclass carries constants.
+# Further values of a rule beside its measures, by name: one a row, (rows,) each. A plan carries such functions
+# (`Plan.further`); each is called once a rule and chunk of rows, in the same pass as the measures, and its values land
+# in the tally of the rule under their names. It is written like a rule: array operations only, no branch on values, no
+# random numbers, so that it can be compiled into the pass; a frozen dataclass carries constants.
 Further = Callable[[Judged], dict[str, Array]]
+
+# Of rows being traced: where there is nothing to redraw from, which could not be raised as an error.
+UNDEFINED = "undefined"
+
+# Probability that the draft token of a row survives, from which `of_block` makes block efficiency.
+_KEEP = "keep"
 
 
 def measure(
@@ -151,6 +164,13 @@ def measure(
         The rule rejects in some row and has nothing to redraw from. Unless `checked`: then the measures of the output
         (`DISTANCES`, also with the prefix `matched_`) mean nothing in that row.
     """
+    return of_block(measure_rows(rule, p, q, tokens, further, checked=checked))
+
+
+def measure_rows(
+    rule: Rule, p: Array, q: Array, tokens: Array, further: Iterable[Further] = (), *, checked: bool = True
+) -> dict[str, Array]:
+    """`measure` on any rows of a block, one value a row: what `of_block` needs in place of the values of a block."""
     with trusted_inputs():
         verdict = rule.verdict(p, q)
         out = rule.induced_from(verdict, q, checked=checked)
@@ -164,46 +184,81 @@ def measure(
         judged = Judged(rule, p, q, verdict.accepted, out, tokens)
         for values in further:
             measures |= values(judged)
+        if checked and not holds_values(out):
+            xp = array_namespace(q)
+            lacking = lacks_residual(xp.sum(q - verdict.accepted, axis=-1), verdict.residual)
+            measures[UNDEFINED] = xp.astype(lacking, q.dtype)
     return measures
 
 
 def measure_draft(p: Array, q: Array, tokens: Array) -> dict[str, Array]:
-    """The pair itself: the distances of the draft from the target, and how many draft tokens q gives no mass."""
+    """The pair itself: the distances of the draft from the target, and which draft tokens q gives no mass; (rows,)."""
     xp = array_namespace(p, q)
     with trusted_inputs():
         distances = _distances(p, q, q, q)
-    impossible = xp.astype(take(q, tokens) == 0, q.dtype)
-    return distances | {"impossible_drafts": xp.sum(impossible, axis=-1, keepdims=True)}
+    return distances | {"impossible_drafts": xp.astype(take(q, tokens) == 0, q.dtype)}
+
+
+def of_block(measures: dict[str, Array]) -> dict[str, Array]:
+    """The values of all rows of a block, with those that belong to the block as a whole, (1,), in their places."""
+    finished = dict(measures)
+    for prefix in ("", BASELINE):
+        if f"{prefix}{_KEEP}" in finished:
+            keep = finished.pop(f"{prefix}{_KEEP}")
+            finished[f"{prefix}accepted_per_call"] = block_efficiency(keep).accepted_per_call[None]
+    return finished
 
 
 def efficiency(accepted: Array, q: Array, tokens: Array) -> dict[str, Array]:
-    """Acceptance (K,) and expected accepted length (1,) of a verifier from the draft mass (K, V) that it accepts."""
+    """Acceptance (rows,) of a verifier from the draft mass (rows, V) it accepts, and what `of_block` needs of it."""
     xp = array_namespace(accepted)
     survives, drafted = take(accepted, tokens), take(q, tokens)
-    keep = survives / xp.where(drafted > 0, drafted, xp.ones_like(drafted))
     return {
         "acceptance": xp.sum(accepted, axis=-1),
-        "accepted_per_call": block_efficiency(keep).accepted_per_call[None],
+        _KEEP: survives / xp.where(drafted > 0, drafted, xp.ones_like(drafted)),
     }
 
 
 def _distances(target: Array, q: Array, out: Array, accepted: Array) -> dict[str, Array]:
+    """The divergences of `fly_theory.divergence` and the other distances, from sums that share their terms.
+
+    With t = out / target, Jensen-Shannon is sum (target + out)/2 log(1 + |target - out| / (target + out)) less half of
+    sum min(target, out) |log t|: two logarithms a token, and none that loses digits where out is close to the target.
+    """
     xp = array_namespace(target, out)
-    tv = divergence.total_variation(target, out)
-    rejected = xp.sum(q - accepted, axis=-1)
-    possible = target > 0
-    flipped = take(target, xp.argmax(out, axis=-1)) < xp.max(target, axis=-1)
+    tiny, zero = xp.finfo(out.dtype).smallest_normal, xp.zeros_like(out)
+    gap, both = xp.abs(target - out), target + out
+    ratio = out * (1 / xp.clip(target, min=tiny))
+    logs = log(xp.clip(ratio, min=tiny))
+    peak = xp.max(target, axis=-1, keepdims=True)
+
+    def total(terms: Array) -> Array:
+        return xp.sum(terms, axis=-1)
+
+    outside = total(xp.where(target == 0, out, zero))
+    missing = total(xp.where(out == 0, target, zero))
+    middle = total(both * log_of_one_and_share(gap, both))
+    shared = total(xp.minimum(target, out) * xp.abs(logs))
+    tv = total(gap) / 2
+    rejected = total(q - accepted)
     return {
         "tv": tv,
-        "kl": divergence.kl(target, out),
-        "reverse_kl": divergence.reverse_kl(target, out),
-        "js": divergence.js(target, out),
-        "max_ratio": divergence.max_ratio(target, out),
+        "kl": _infinite_where(missing > 0, positive_part(-total(target * logs))),
+        "reverse_kl": _infinite_where(outside > 0, positive_part(total(out * logs))),
+        "js": positive_part(middle - shared) / 2,
+        "max_ratio": _infinite_where(outside > 0, xp.max(ratio, axis=-1)),
         # The gap is never negative; rounding would make it so.
-        "waste": positive_part(tv - divergence.total_variation(target, q) + rejected),
-        "argmax_flip": xp.astype(flipped, out.dtype),
-        "outside_support": xp.sum(xp.where(possible, xp.zeros_like(out), out), axis=-1),
+        "waste": positive_part(tv - total(xp.abs(target - q)) / 2 + rejected),
+        "argmax_flip": xp.astype(
+            xp.max(xp.where(target == peak, out, zero), axis=-1) < xp.max(out, axis=-1), out.dtype
+        ),
+        "outside_support": outside,
     }
+
+
+def _infinite_where(mask: Array, value: Array) -> Array:
+    xp = array_namespace(value)
+    return xp.where(mask, xp.full_like(value, inf), value)
 
 
 def _prefixed(prefix: str, measures: dict[str, Array]) -> dict[str, Array]:

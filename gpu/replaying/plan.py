@@ -31,6 +31,8 @@ class Plan:
         Whether figures of token-level rules are intervals, some tokens being unseen.
     tail
         The joint mass p + q in each row of the tokens that are left unseen where whole rows are bounded.
+    compiled
+        Whether the exact evaluation of token-level rules is compiled (see `compilation.worth_compiling`).
     """
 
     rules: tuple[Rule, ...]
@@ -40,6 +42,7 @@ class Plan:
     block_rules: tuple[BlockSetting, ...] = ()
     bounded: bool = False
     tail: float | None = None
+    compiled: bool = False
 
     def modes(self, level: Level) -> tuple[Mode, ...]:
         """The failure modes of one level that are looked for."""

@@ -12,6 +12,7 @@ from fly_theory.provenance import provenance
 from gpu.replaying.baselines import own_law
 from gpu.replaying.bounding import check_bounding
 from gpu.replaying.by_shard import tally_by_shard
+from gpu.replaying.compilation import worth_compiling
 from gpu.replaying.executors import Executor, executor
 from gpu.replaying.files import check_folder, write
 from gpu.replaying.modes import Detectors
@@ -164,9 +165,16 @@ def replay(
         plan = Plan(token_rules, settings, block_rules=block_rules, bounded=True, tail=tail)
     else:
         detectors = Detectors.of(trace, None if modes is True else tuple(modes)) if modes else None
-        plan = Plan(token_rules, settings, (own_law,), detectors=detectors, block_rules=block_rules)
+        plan = Plan(
+            token_rules,
+            settings,
+            (own_law,),
+            detectors=detectors,
+            block_rules=block_rules,
+            compiled=worth_compiling(len(trace) * trace.draft_length, trace.vocabulary),
+        )
     by = executor(workers=workers, ray=ray)
-    known = _provenance(trace, settings, by)
+    known = _provenance(trace, settings, by) | {"evaluation": "compiled" if plan.compiled else "plain"}
     partials = None if out is None else Partials(Path(out), identity(trace.sha256, plan, known), resume=resume)
     tallies = tally_by_shard(trace, plan, by, partials=partials, progress=progress)
     found = summarise(trace, plan, tallies, known)

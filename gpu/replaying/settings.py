@@ -59,14 +59,20 @@ class ReplaySettings:
     def pair(self, block: TraceBlock) -> tuple[Tensor, Tensor]:
         """Target p and draft q, (K, V) each, at the draft tokens of a block."""
         rows = block.draft_logits.shape[0]
-        return self._law_of(block.target_logits[:rows]), self._law_of(block.draft_logits)
+        return self.law_of(block.target_logits[:rows]), self.law_of(block.draft_logits)
 
     def laws(self, block: TraceBlock) -> tuple[Tensor, Tensor]:
         """Target p (K+1, V), the row of the bonus token included, and draft q (K, V) of a block."""
-        return self._law_of(block.target_logits), self._law_of(block.draft_logits)
+        return self.law_of(block.target_logits), self.law_of(block.draft_logits)
 
-    def _law_of(self, logits: Tensor) -> Tensor:
-        return warp(logits.to(self.device, DTYPES[self.dtype]), **self.law)
+    def law_of(self, logits: Tensor) -> Tensor:
+        """The distributions (..., V) that logits (..., V) become."""
+        return warp(logits.to(self.device, self.torch_dtype), **self.law)
+
+    @property
+    def torch_dtype(self) -> torch.dtype:
+        """The dtype of all arithmetic."""
+        return DTYPES[self.dtype]
 
     def mismatch(self, trace: Trace) -> str | None:
         """Why the draft law of this replay is not the one the trace's drafts were drawn from, or None when it is."""

@@ -78,7 +78,12 @@ def summarise(
             draft, plan.modes(Level.PAIR), cache(partial(examine, trace, settings, rule_from_spec(_ACCEPTS_ALL)))
         ),
         consistency=None if plan.detectors is None else Consistency.of(draft),
-        notes=(*_notes(trace, settings, draft, mismatch), *_unseen(trace, plan), *block_notes(trace, plan)),
+        notes=(
+            *_notes(trace, settings, draft, mismatch),
+            *_unseen(trace, plan),
+            *block_notes(trace, plan),
+            *tallies.notes,
+        ),
         provenance=provenance,
         block_rules=summarise_block_rules(trace, plan, tallies, mismatch),
     )

@@ -10,10 +10,11 @@ from fly_theory.errors import FlyTheoryError
 from gpu.replaying.block_laws import BlockLaws
 from gpu.replaying.block_measures import measure_block
 from gpu.replaying.bounding import bounded_values
-from gpu.replaying.measures import measure, measure_draft
+from gpu.replaying.evaluation import evaluator
 from gpu.replaying.modes import ZERO_RESIDUAL, Level, depends_on_output
 from gpu.replaying.plan import Plan
 from gpu.replaying.tally import Tally
+from gpu.replaying.transfer import on_device
 from gpu.trace import TopKBlock, TraceBlock
 
 __all__ = ["Tallies", "tally_blocks"]
@@ -24,11 +25,20 @@ _TOGETHER = 4
 
 @dataclass
 class Tallies:
-    """What a plan found on some blocks: the tally of the pair itself, and one a rule in the order of the plan."""
+    """What a plan found on some blocks.
+
+    Attributes
+    ----------
+    draft, rules, blocks
+        The tally of the pair itself, and one for each of the rules and of the block rules in the order of the plan.
+    notes
+        What a reader has to know about how they were evaluated, in alphabetical order.
+    """
 
     draft: Tally
     rules: tuple[Tally, ...]
     blocks: tuple[Tally, ...]
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def empty(cls, plan: Plan) -> "Tallies":
@@ -43,6 +53,7 @@ class Tallies:
         self.draft.merge(other.draft)
         for ours, theirs in zip((*self.rules, *self.blocks), (*other.rules, *other.blocks), strict=True):
             ours.merge(theirs)
+        self.notes = tuple(sorted({*self.notes, *other.notes}))
 
 
 @torch.inference_mode()
@@ -50,23 +61,16 @@ def tally_blocks(blocks: Iterable[TraceBlock | TopKBlock], plan: Plan) -> Tallie
     """Evaluate everything a plan asks for on blocks, read once and in the order they come."""
     if plan.bounded:
         return _tally_bounds(blocks, plan)
-    tallies, detectors = Tallies.empty(plan), plan.detectors
-    further = plan.further if detectors is None else (*plan.further, detectors)
-    checked = detectors is None or not detectors.report_stuck
-    for block in blocks:
+    tallies, evaluate = Tallies.empty(plan), evaluator(plan)
+    for block in on_device(blocks, plan.settings.device):
         try:
-            p, q = plan.settings.pair(block)
-            tokens = block.tokens.to(p.device)
-            of_pair = measure_draft(p, q, tokens)
-            if detectors is not None:
-                of_pair |= detectors.of_pair(p, q, tokens, block.target_logits[: len(tokens)].to(p.device))
-            tallies.draft.add(block.prompt, block.index, _values(of_pair))
-            for rule, tally in zip(plan.rules, tallies.rules, strict=True):
-                tally.add(block.prompt, block.index, _values(measure(rule, p, q, tokens, further, checked=checked)))
+            for tally, measures in zip((tallies.draft, *tallies.rules), evaluate(block), strict=True):
+                tally.add(block.prompt, block.index, _values(measures))
             _add_block_rules(tallies, block, plan)
         except FlyTheoryError as error:
             msg = f"block {block.index}: {error}"
             raise type(error)(msg) from error
+    tallies.notes = tuple(sorted(evaluate.notes))
     return tallies
 
 

@@ -91,7 +91,7 @@ def distances(target: np.ndarray, q: np.ndarray, out: np.ndarray, accepted: np.n
         "js": (relative_entropy(target, middle) + relative_entropy(out, middle)) / 2,
         "max_ratio": max(ratios),
         "waste": tv - (sum(abs(target[x] - q[x]) for x in tokens) / 2 - (1 - sum(accepted))),
-        "argmax_flip": float(target[max(tokens, key=lambda x: out[x])] < max(target)),
+        "argmax_flip": float(max(out[x] for x in tokens if target[x] == max(target)) < max(out)),
         "outside_support": sum(out[x] for x in tokens if target[x] == 0),
     }
 

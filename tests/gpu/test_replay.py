@@ -167,13 +167,13 @@ def test_tallies_of_parts_merge_to_that_of_the_whole_in_any_order(trace: gpu.Tra
 
 @dataclass(frozen=True)
 class MassOn:
-    """Output mass on some tokens, and the number of draft tokens among them."""
+    """Output mass on some tokens, and whether the draft token is among them."""
 
     tokens: tuple[int, ...]
 
     def __call__(self, judged: Judged) -> dict[str, torch.Tensor]:
         drafted = sum((judged.tokens == token).to(judged.out.dtype) for token in self.tokens)
-        return {"mass": judged.out[:, list(self.tokens)].sum(-1), "drafted": drafted.sum()[None]}
+        return {"mass": judged.out[:, list(self.tokens)].sum(-1), "drafted": drafted}
 
 
 def test_further_values_are_counted_with_the_measures_of_every_rule(trace: gpu.Trace) -> None:

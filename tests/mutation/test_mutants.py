@@ -76,7 +76,6 @@ EQUIVALENT = {
     },
     "Rule.sample": {
         "check_tokens(tokens, p)": _ONE_VOCABULARY,
-        "_check_residual(self, xp.where(kept, xp.zeros_like(accepted), xp.ones_like(accepted)), residual, p)": _DTYPE,
     },
     "Rule.keep": {"check_tokens(tokens, p)": _ONE_VOCABULARY},
     "redraw_other": {"return p * (xp.sum(share, axis=-1, keepdims=True) - share)": _ROUNDING},

@@ -1,0 +1,138 @@
+"""The rows of a block evaluated under a plan: the pair once, every rule on it, in chunks that fit in memory."""
+
+import pickle
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fly_theory.errors import FlyTheoryError
+from gpu.replaying.compilation import compiled
+from gpu.replaying.measures import UNDEFINED, measure_draft, measure_rows, of_block
+from gpu.replaying.plan import Plan
+from gpu.trace import TraceBlock
+
+__all__ = ["Evaluator", "evaluator"]
+
+Values = dict[str, Tensor]
+Stage = Callable[..., Any]
+
+
+class Evaluator:
+    """Evaluates blocks, one after the other, under one plan; `notes` says what a reader has to know about how.
+
+    A block goes through one stage for the pair, from logits to p, q and their distances, and one stage a rule on p and
+    q. Stages are the plain functions of `measures`, or the same compiled where the plan says so and torch can. Rows
+    that do not fit in memory together are halved until they do, and later blocks are cut up the same way.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.notes: set[str] = set()
+        self._plan = plan
+        detectors = plan.detectors
+        self._further = plan.further if detectors is None else (*plan.further, detectors)
+        self._checked = detectors is None or not detectors.report_stuck
+        self._most_rows: int | None = None
+        self._room: tuple[Tensor, Tensor] | None = None
+        self._compiled: dict[tuple[int, int], Stage] = {}
+
+    def __call__(self, block: TraceBlock) -> list[Values]:
+        """The values of the pair and of every rule in the order of the plan, one a row or one for the block; on CPU."""
+        rows = len(block.tokens)
+        found = self._fitting(block.target_logits[:rows], block.draft_logits, block.tokens)
+        return [of_block(values) for values in found]
+
+    def _fitting(self, target: Tensor, draft: Tensor, tokens: Tensor) -> list[Values]:
+        rows = len(tokens)
+        if self._most_rows is None or rows <= self._most_rows:
+            try:
+                return self._evaluate(target, draft, tokens)
+            except (MemoryError, RuntimeError) as error:
+                if rows == 1 or not _is_out_of_memory(error):
+                    raise
+            self._room = None
+            self._most_rows = half = (rows + 1) // 2
+            self.notes.add(f"Rows of a block did not fit in memory together and were evaluated {half} at a time.")
+        half = min(self._most_rows, (rows + 1) // 2)
+        parts = (slice(None, half), slice(half, None))
+        first, second = (self._fitting(target[part], draft[part], tokens[part]) for part in parts)
+        return [{name: torch.cat([a[name], b[name]]) for name in a} for a, b in zip(first, second, strict=True)]
+
+    def _evaluate(self, target: Tensor, draft: Tensor, tokens: Tensor) -> list[Values]:
+        p, q = self._laws(target)
+        found = [self._run(0, self._pair, p, q, target, draft, tokens)]
+        for number, rule in enumerate(self._plan.rules, start=1):
+            stage = partial(measure_rows, rule, further=self._further, checked=self._checked)
+            found.append(self._run(number, stage, p, q, tokens))
+        fetched = _fetched(found)
+        for rule, values in zip(self._plan.rules, fetched[1:], strict=True):
+            if UNDEFINED in values and values.pop(UNDEFINED).any():
+                measure_rows(rule, p, q, tokens)  # raises, and names the row
+        return fetched
+
+    def _laws(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Room for p and q, the same for every chunk: fresh memory costs more than what fills it."""
+        rows = len(logits)
+        if self._room is None or len(self._room[0]) < rows:
+            self._room = None
+            dtype = self._plan.settings.torch_dtype
+            self._room = torch.empty_like(logits, dtype=dtype), torch.empty_like(logits, dtype=dtype)
+        p, q = self._room
+        return p[:rows], q[:rows]
+
+    def _pair(self, p: Tensor, q: Tensor, target: Tensor, draft: Tensor, tokens: Tensor) -> Values:
+        """Fill p and q with the laws of both models, and measure the pair."""
+        p.copy_(self._plan.settings.law_of(target))
+        q.copy_(self._plan.settings.law_of(draft))
+        found = measure_draft(p, q, tokens)
+        detectors = self._plan.detectors
+        return found if detectors is None else found | detectors.of_pair(p, q, tokens, target)
+
+    def _run(self, number: int, stage: Stage, *arguments: Tensor) -> Any:
+        """Run a stage, compiled for these shapes if the plan asks for it and the stage can be compiled."""
+        if not self._plan.compiled:
+            return stage(*arguments)
+        key = number, len(arguments[-1])
+        if key not in self._compiled:
+            try:
+                self._compiled[key] = compiled(stage, *arguments)
+                return self._compiled[key](*arguments)
+            except FlyTheoryError:
+                raise
+            except Exception as error:
+                if _is_out_of_memory(error):
+                    raise
+                self._compiled[key] = stage
+                what = self._plan.rules[number - 1].spec if number else "the softmax"
+                self.notes.add(f"Not compiled, and so slower: {what} ({_first_line(error)}).")
+        return self._compiled[key](*arguments)
+
+
+def evaluator(plan: Plan) -> Evaluator:
+    """An evaluator for a plan; one that compiles is kept for the next shard, with what it compiled."""
+    return _kept(pickle.dumps(plan)) if plan.compiled else Evaluator(plan)
+
+
+@lru_cache(maxsize=1)
+def _kept(plan: bytes) -> Evaluator:
+    return Evaluator(pickle.loads(plan))
+
+
+def _fetched(found: list[Values]) -> list[Values]:
+    """The values in one transfer from the device."""
+    columns: Iterator[Tensor] = iter(torch.stack([column for values in found for column in values.values()]).cpu())
+    return [{name: next(columns) for name in values} for values in found]
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    message = str(error)
+    return isinstance(error, RuntimeError) and ("out of memory" in message or "can't allocate memory" in message)
+
+
+def _first_line(error: Exception) -> str:
+    reason = getattr(error, "inner_exception", error)
+    return next(iter(str(reason).strip().splitlines()), type(reason).__name__)
