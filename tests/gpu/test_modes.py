@@ -21,6 +21,7 @@ from fly_theory.entropies import entropy
 from fly_theory.errors import InvalidInput, UnknownName, ZeroResidualError
 from fly_theory.files import json_text
 from fly_theory.rules.base import Rule, Verdict
+from gpu.replaying.evaluation import Evaluator
 from gpu.replaying.measures import Judged
 from gpu.replaying.modes import MODES, Consistency, DeferralRows, Detectors, Level, commonest
 from gpu.replaying.modes.classes import TokenClasses
@@ -579,6 +580,22 @@ def test_rows_without_a_residual_are_counted_and_left_out(trace: gpu.Trace) -> N
         gpu.replay(trace, [rule], modes=False)
     with pytest.raises(ZeroResidualError, match="careless rejects with probability"):
         gpu.replay(trace, [rule], modes=["argmax_flip"])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own
+def test_detectors_are_compiled_into_the_pass(trace: gpu.Trace) -> None:
+    settings, rules = ReplaySettings(temperature=1.0), (ft.rule("min-p:base=0.2"),)
+    plain, fast = (
+        Evaluator(Plan(rules, settings, detectors=Detectors.of(trace), compiled=compiled)) for compiled in (False, True)
+    )
+    with torch.inference_mode():
+        for block in (trace[0], trace[5]):
+            for ours, theirs in zip(plain(block), fast(block), strict=True):
+                assert set(ours) == set(theirs)
+                for name in ours:
+                    torch.testing.assert_close(theirs[name], ours[name], rtol=1e-5, atol=1e-6, msg=name)
+    assert fast.notes == set()
 
 
 # -- merging -----------------------------------------------------------------------------------------------------------
