@@ -44,7 +44,7 @@ notebooks: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest --nbmake --nbmake-timeout=300 -p no:cacheprovider notebooks/*.ipynb
 
 docs: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build/html
 
 clean:
 	rm -rf demo docs/_build .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
