@@ -11,8 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+import fly_theory as ft
 import gpu
 from fly_theory.errors import CaptureError, InvalidInput, NotReadable, ShapeError
+from gpu.replaying.certified.measures import rule_bounds
+from gpu.replaying.certified.seen import cells_of
+from gpu.replaying.measures import measure
+from gpu.replaying.settings import ReplaySettings
 from gpu.trace import TopKHeader, TopKWriter, top_k_of
 from tests.gpu import replay_traces as traces
 
@@ -239,3 +244,28 @@ def test_what_a_top_k_trace_does_not_determine_is_refused(
 def test_a_tail_is_a_share(trace: gpu.Trace) -> None:
     with pytest.raises(InvalidInput, match=r"tail=-0.1 is outside \[0, 1\]"):
         gpu.replay(trace, ["lossless"], tail=-0.1)
+
+
+# -- a real pair -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.bundled
+@pytest.mark.slow
+def test_every_row_of_a_real_pair_lies_between_and_intervals_shrink_with_k(tmp_path: Path) -> None:
+    options = {"chat": True, "draft_length": 4, "blocks": 3, "continuation": 12, "device": "cpu"}
+    trace = gpu.open_trace(gpu.capture("smollm2-135m", "layerskip:10,20", None, out=tmp_path / "trace", **options))
+    settings = ReplaySettings(temperature=1.0, dtype="float64")
+    for spec in ("lossless", "lenience:l=0.5", "cos:w=0.3", "min-p:base=0.1", "typical"):
+        rule = ft.rule(spec)
+        exact = [measure(rule, *settings.pair(block), block.tokens) for block in trace]
+        widths = []
+        for k in (8, 64, 256):
+            cells = cells_of([top_k_of(block, k, temperature=1.0) for block in trace], settings, tail=0.0)
+            found = rule_bounds(rule, cells, trace.draft_length)
+            for name, (low, high) in found.items():
+                value = torch.cat([of_block[name] for of_block in exact])
+                rounding = 1e-12 * (1 + value.abs().nan_to_num(posinf=0.0))
+                assert bool(((low <= value + rounding) & (value <= high + rounding)).all()), (spec, k, name)
+            widths.append({name: float((high - low).nan_to_num(0.0).mean()) for name, (low, high) in found.items()})
+        for wide, narrow in itertools.pairwise(widths):
+            assert all(narrow[name] <= wide[name] + 1e-8 for name in wide), (spec, wide, narrow)
