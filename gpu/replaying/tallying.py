@@ -19,8 +19,8 @@ from gpu.trace import TopKBlock, TraceBlock
 
 __all__ = ["Tallies", "tally_blocks"]
 
-# Blocks whose intervals are computed together.
-_TOGETHER = 4
+# Top-k blocks whose intervals are computed together; whole rows are long enough one block at a time.
+_TOGETHER = 8
 
 
 @dataclass
@@ -83,7 +83,8 @@ def _add_block_rules(tallies: Tallies, block: TraceBlock, plan: Plan) -> None:
 def _tally_bounds(blocks: Iterable[TraceBlock | TopKBlock], plan: Plan) -> Tallies:
     """The same where figures are intervals, several blocks at a time."""
     tallies, remaining = Tallies.empty(plan), iter(blocks)
-    while batch := list(islice(remaining, _TOGETHER)):
+    together = _TOGETHER if plan.tail is None else 1
+    while batch := list(islice(remaining, together)):
         try:
             for block, (of_pair, of_rules) in zip(batch, bounded_values(batch, plan), strict=True):
                 tallies.draft.add(block.prompt, block.index, of_pair)

@@ -38,7 +38,8 @@ class Cells:
     drafted
         (R,) column of the draft token, one of the known ones.
     summed
-        (R, 1) p and q of all unseen tokens, where they were summed; else these are what the heads leave of one.
+        (R, G) p and q of the unseen tokens in each sector, where they were summed; else all that is known is what the
+        heads leave of one.
     entropy_p
         (R, 1) the entropy of p in nats, where it was summed.
     """
@@ -77,7 +78,14 @@ class Cells:
         by_p, by_q = self.cap_p / (1 - self.nodes[:, 1:]), self.cap_q / self.nodes[:, :-1]
         # A direction without p (or q) is not bounded by what p (or q) can be: 0/0 counts as infinite.
         cap = torch.minimum(by_p.nan_to_num(torch.inf, posinf=torch.inf), by_q.nan_to_num(torch.inf, posinf=torch.inf))
-        return cap.masked_fill(self.unseen == 0, 0)
+        return cap.masked_fill(~self.populated, 0)
+
+    @cached_property
+    def populated(self) -> Tensor:
+        """(R, G) where an unseen token may have weight."""
+        if self.summed is None:
+            return (~self.empty).expand(-1, self.nodes.shape[-1] - 1)
+        return self.summed[0] + self.summed[1] > 0
 
     @cached_property
     def all_seen(self) -> bool:
@@ -111,12 +119,12 @@ class Cells:
     @cached_property
     def rest_p(self) -> Tensor:
         """(R, 1) the p of everything but the heads where both p and q are known."""
-        return self._rest(self.head_p) if self.summed is None else self.summed[0]
+        return self._rest(self.head_p)
 
     @cached_property
     def rest_q(self) -> Tensor:
         """(R, 1) the q of everything but the heads where both p and q are known."""
-        return self._rest(self.head_q) if self.summed is None else self.summed[1]
+        return self._rest(self.head_q)
 
     def _rest(self, head: Lines) -> Tensor:
         return (1 - head.low_left[:, : self.known].sum(-1, keepdim=True)).clamp(min=0)
@@ -129,12 +137,25 @@ class Cells:
     @cached_property
     def mass_p(self) -> tuple[Tensor, Tensor]:
         """(R, 1) bounds of the p of all unseen tokens."""
-        return self._unseen_mass(self.head_p, self.unseen * self.cap_p) if self.summed is None else self.summed[:1] * 2
+        return self._unseen_mass(0, self.head_p, self.cap_p)
 
     @cached_property
     def mass_q(self) -> tuple[Tensor, Tensor]:
         """(R, 1) bounds of the q of all unseen tokens."""
-        return self._unseen_mass(self.head_q, self.unseen * self.cap_q) if self.summed is None else self.summed[1:] * 2
+        return self._unseen_mass(1, self.head_q, self.cap_q)
+
+    @cached_property
+    def at_nodes(self) -> tuple[Tensor, Tensor]:
+        """(R, G) each: the weight p + q of each sector as weights at its left and its right node, where it was summed.
+
+        A line takes the same sum on the tokens of a sector as on these two.
+        """
+        assert self.summed is not None
+        left, right = self.nodes[:, :-1], self.nodes[:, 1:]
+        weight, wide = self.summed[0] + self.summed[1], right > left
+        at_right = torch.where(wide, self.summed[1] - weight * left, 0) / torch.where(wide, right - left, 1)
+        at_right = torch.minimum(at_right.clamp(min=0), weight)
+        return weight - at_right, at_right
 
     @cached_property
     def gathered(self) -> "Cells":
@@ -157,10 +178,13 @@ class Cells:
         least, most = self.nodes[:, :1], self.nodes[:, -1:]
         return tuple((q / (p + q)).nan_to_num(0.5).clamp(least, most) for p, q in masses)
 
-    def _unseen_mass(self, head: Lines, most: Tensor) -> tuple[Tensor, Tensor]:
+    def _unseen_mass(self, model: int, head: Lines, cap: Tensor) -> tuple[Tensor, Tensor]:
+        if self.summed is not None:
+            mass = self.summed[model].sum(-1, keepdim=True)
+            return mass, mass
         low, high = (
             1 - self.per_head(end, over).sum(-1, keepdim=True)
             for end, over in ((head.high, torch.amax), (head.low, torch.amin))
         )
-        high = torch.minimum((high + ROUNDING).clamp(min=0), most)
+        high = torch.minimum((high + ROUNDING).clamp(min=0), self.unseen * cap)
         return torch.minimum((low - ROUNDING).clamp(min=0), high), high

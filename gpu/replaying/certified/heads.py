@@ -8,10 +8,14 @@ from gpu.replaying.certified.lines import Lines
 
 __all__ = ["cells_of_rows", "cells_of_top"]
 
-SECTORS = 16
+# Sectors where only their total mass is known, which takes time by their square, and where that of each is known.
+SECTORS, ROW_SECTORS = 16, 64
 
 # Where the unknown one of p and q is cut, in terms of the known one.
 _CUTS = (0.5, 1.0, 2.0)
+
+# Probabilities from 2^-64 to 1, in eighths of an octave.
+_LEVELS = 8 * 64
 
 # Beyond these log-ratios of q to p sectors are not subdivided.
 _FAR = 8.0
@@ -104,15 +108,14 @@ def _lines(known: Tensor, left: Tensor, right: Tensor) -> Lines:
 def cells_of_rows(p: Tensor, q: Tensor, tokens: Tensor, tail: float) -> Cells:
     """Rows known in full, p and q (R, V) in float64, of which a tail with p + q of at most `tail` is only summed.
 
-    Heads are the draft tokens (R,), the most probable token of each, and every token whose max(p, q) is not among the
-    smallest.
+    Heads are the draft tokens (R,), the most probable token of each model, and all but those of smallest max(p, q).
     """
     weight = torch.maximum(p, q)
-    ascending = weight.sort(-1)
-    mass = (p + q).gather(-1, ascending.indices).cumsum(-1)
-    first = (mass <= tail).sum(-1, keepdim=True)
-    threshold = ascending.values.gather(-1, first.clamp(max=p.shape[-1] - 1))
-    seen = (weight >= threshold) & (weight > 0)
+    # By eighths of an octave instead of sorting; what is below the lowest level counts with it.
+    level = (_LEVELS + 8 * weight.float().log2()).clamp(min=0).long()
+    masses = torch.zeros_like(p[:, :1]).expand(-1, _LEVELS + 1).clone().scatter_add_(-1, level, p + q)
+    lowest = (masses.cumsum(-1) <= tail).sum(-1, keepdim=True)
+    seen = (level >= lowest) & (weight > 0)
     seen.scatter_(-1, torch.stack([tokens, p.argmax(-1), q.argmax(-1)], dim=-1), True)
     count = seen.sum(-1, keepdim=True)
     ids = torch.full((p.shape[0], int(count.max())), p.shape[-1], device=p.device)
@@ -124,6 +127,11 @@ def cells_of_rows(p: Tensor, q: Tensor, tokens: Tensor, tail: float) -> Cells:
     share = unseen_q / (unseen_p + unseen_q)
     least = share.nan_to_num(2.0).amin(-1, keepdim=True).clamp(max=1)
     most = share.nan_to_num(-1.0).amax(-1, keepdim=True).clamp(min=0)
+    nodes = _nodes(torch.minimum(least, most), torch.maximum(least, most))
+    sector = torch.searchsorted(nodes, share.nan_to_num(0.0), right=True).sub_(1).clamp_(0, ROW_SECTORS - 1)
+    by_sector = tuple(
+        torch.zeros_like(nodes[:, 1:]).scatter_add_(-1, sector, unseen) for unseen in (unseen_p, unseen_q)
+    )
     return Cells(
         vocabulary=p.shape[-1],
         head_p=Lines.exact(head_p),
@@ -131,18 +139,18 @@ def cells_of_rows(p: Tensor, q: Tensor, tokens: Tensor, tail: float) -> Cells:
         unseen=(p.shape[-1] - count).double(),
         cap_p=unseen_p.amax(-1, keepdim=True),
         cap_q=unseen_q.amax(-1, keepdim=True),
-        nodes=_nodes(torch.minimum(least, most), torch.maximum(least, most)),
+        nodes=nodes,
         drafted=(ids == tokens[:, None]).int().argmax(-1),
         known=ids.shape[-1],
-        summed=(unseen_p.sum(-1, keepdim=True), unseen_q.sum(-1, keepdim=True)),
+        summed=by_sector,
         entropy_p=torch.special.entr(p).sum(-1, keepdim=True),
     )
 
 
 def _nodes(least: Tensor, most: Tensor) -> Tensor:
-    """(R, SECTORS + 1) directions from the least to the most, evenly spaced in log-ratio, 1/2 (q = p) among them."""
+    """(R, ROW_SECTORS + 1) directions from the least to the most, even in log-ratio, with 1/2 (q = p) among them."""
     start, end = (x.logit().clamp(-_FAR, _FAR) for x in (least, most))
-    steps = torch.linspace(0, 1, SECTORS + 1, dtype=least.dtype, device=least.device)
+    steps = torch.linspace(0, 1, ROW_SECTORS + 1, dtype=least.dtype, device=least.device)
     nodes = (start + (end - start) * steps).sigmoid()
     middle = 1 + (nodes[:, 1:-1] - 0.5).abs().argmin(-1, keepdim=True)
     nodes = nodes.scatter(-1, middle, 0.5)

@@ -150,27 +150,32 @@ def _waste(target: Enclosure, q: Enclosure, out: Enclosure, accepted: Enclosure)
 
 def _max_ratio(target: Enclosure, out: Enclosure) -> Bounds:
     """Along a segment the quotient of two lines is largest at an end."""
-    populated = ~target.cells.empty
-    least, most = unseen_sum(out)[0], unseen_sum(target)[1]
-    low = torch.maximum(
-        out.cells.per_head((out.head.low / target.head.high).nan_to_num(0.0, posinf=torch.inf), torch.amin).amax(
-            -1, keepdim=True
-        ),
-        torch.where(populated, least / most, 0).nan_to_num(0.0, posinf=torch.inf),
-    )
-    high = _largest_quotient(out.head, target.head)
-    unseen = torch.where(populated, _largest_quotient(out.tail, target.tail), 0)
-    return Bounds(low.clamp(min=1)[:, 0], torch.maximum(high, unseen).clamp(min=1)[:, 0])
+    low = out.cells.per_head(_zero_for_nan(out.head.low / target.head.high), torch.amin).amax(-1)
+    low = torch.maximum(low, _mean_quotient(out, target).amax(-1))
+    high = _quotient(out.head, target.head).amax(-1)
+    unseen = _quotient(out.tail, target.tail).masked_fill(~target.cells.populated, 0).amax(-1)
+    return Bounds(low.clamp(min=1), torch.maximum(high, unseen).clamp(min=1))
 
 
-def _largest_quotient(above: Lines, below: Lines) -> Tensor:
+def _quotient(above: Lines, below: Lines) -> Tensor:
+    """The largest quotient along each segment, which is at one of its ends; 0 / 0 does not count."""
     ends = {(id(above.high_left), id(below.low_left)): (above.high_left, below.low_left)}
     ends[id(above.high_right), id(below.low_right)] = above.high_right, below.low_right
-    quotients = [
-        (a.clamp(min=0) / b.clamp(min=0)).nan_to_num(0.0, posinf=torch.inf).amax(-1, keepdim=True)
-        for a, b in ends.values()
-    ]
+    quotients = [_zero_for_nan(a.clamp(min=0) / b.clamp(min=0)) for a, b in ends.values()]
     return torch.maximum(quotients[0], quotients[-1])
+
+
+def _mean_quotient(out: Enclosure, target: Enclosure) -> Tensor:
+    """(R, 1 or G) lower bounds of the quotient of the masses of unseen tokens, which one of them reaches."""
+    if out.cells.summed is None:
+        return _zero_for_nan(unseen_sum(out)[0] / unseen_sum(target)[1])
+    left, right = out.cells.at_nodes
+    least = out.tail.low_left * left + out.tail.low_right * right
+    return _zero_for_nan(least / (target.tail.high_left * left + target.tail.high_right * right))
+
+
+def _zero_for_nan(x: Tensor) -> Tensor:
+    return x.nan_to_num(0.0, posinf=torch.inf)
 
 
 def _argmax_flip(target: Enclosure, out: Enclosure) -> Bounds:

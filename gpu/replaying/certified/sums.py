@@ -7,7 +7,7 @@ For every pair (a, b) with a (1 - s) + b s >= U(s) at the ends of all sectors, t
 
 P and Q the masses of all that is not known exactly: weak duality of the linear programme that spreads these masses
 over segments. Any such pair is sound; those tried are chords of the concave envelope of U, moved upwards by whatever
-rounding leaves below it.
+rounding leaves below it. Where the masses of each sector are known, its line is summed instead.
 """
 
 from collections.abc import Iterator
@@ -28,30 +28,38 @@ def sum_bounds(cells: Cells, head: Lines, tail: Lines) -> tuple[Tensor, Tensor]:
 
 
 def _upper(cells: Cells, head_left: Tensor, head_right: Tensor, tail_left: Tensor, tail_right: Tensor) -> Tensor:
+    if cells.summed is not None:
+        return _upper_by_sector(cells, head_left, head_right, tail_left, tail_right)
     at_nodes = torch.maximum(
         torch.cat([tail_left, tail_right[:, -1:]], dim=-1), torch.cat([tail_left[:, :1], tail_right], dim=-1)
     ).expand(cells.rows, -1)
     at_nodes = torch.where(cells.empty, torch.zeros_like(at_nodes), at_nodes)
     unbounded = (at_nodes == torch.inf).any(-1, keepdim=True)
     at_nodes = torch.where(unbounded, torch.zeros_like(at_nodes), at_nodes)
-    best: Tensor | None = None
+    bounds = []
     for a, b in _multipliers(cells, at_nodes):
-        tail = a * cells.rest_p + b * cells.rest_q
-        if cells.all_seen:
-            heads = torch.maximum(head_left, head_right) if head_left is not head_right else head_left
-        else:
-            heads = torch.maximum(
-                head_left - a * cells.blurred_p.low_left - b * cells.blurred_q.low_left,
-                head_right - a * cells.blurred_p.low_right - b * cells.blurred_q.low_right,
-            )
+        heads = torch.maximum(
+            head_left - a * cells.blurred_p.low_left - b * cells.blurred_q.low_left,
+            head_right - a * cells.blurred_p.low_right - b * cells.blurred_q.low_right,
+        )
         heads = cells.per_head(heads, torch.amax)
-        magnitude = heads.abs().sum(-1, keepdim=True) + (a * cells.rest_p).abs() + (b * cells.rest_q).abs()
-        if cells.summed is None:
-            magnitude += a.abs() + b.abs()
-        value = heads.sum(-1, keepdim=True) + tail + ROUNDING * magnitude
-        best = value if best is None else torch.minimum(best, value)
-    assert best is not None
-    return torch.where(unbounded, torch.full_like(best, torch.inf), best)
+        # Of the masses left, the share of one that heads do not have, only so much is known.
+        magnitude = heads.abs().sum(-1, keepdim=True) + a.abs() * (1 + cells.rest_p) + b.abs() * (1 + cells.rest_q)
+        bounds.append(heads.sum(-1, keepdim=True) + a * cells.rest_p + b * cells.rest_q + ROUNDING * magnitude)
+    return torch.stack(bounds).amin(0).masked_fill(unbounded, torch.inf)
+
+
+def _upper_by_sector(
+    cells: Cells, head_left: Tensor, head_right: Tensor, tail_left: Tensor, tail_right: Tensor
+) -> Tensor:
+    """The same where the masses of each sector are known: the line of the sector, summed."""
+    heads = head_left if head_left is head_right else torch.maximum(head_left, head_right)
+    total, magnitude = heads.sum(-1, keepdim=True), heads.abs().sum(-1, keepdim=True)
+    for line, weight in ((tail_left, cells.at_nodes[0]), (tail_right, cells.at_nodes[1])):
+        # An end without weight does not count, even where the line is infinite there.
+        terms = torch.where(weight > 0, line * weight, 0)
+        total, magnitude = total + terms.sum(-1, keepdim=True), magnitude + terms.abs().sum(-1, keepdim=True)
+    return total + ROUNDING * magnitude.nan_to_num(0.0, posinf=0.0)
 
 
 def _multipliers(cells: Cells, at_nodes: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
