@@ -71,7 +71,7 @@ def replay(
 
       fly-theory replay trace lossless fly fly-released --sweep fly:theta=0:1:0.1 --sweep fly@1:15:1 --out results
 
-      fly-theory replay trace lossless min-p:base=0.1 --tail 1e-4
+      fly-theory replay trace lossless min-p:base=0.1 --tail 0.01
 
       fly-theory replay trees lossless min-p:base=0.1 greedy-path threshold-walk:single=0.5,acc=0.75 --out results
     """

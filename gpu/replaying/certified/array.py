@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fly_theory.errors import NotReadable
-from gpu.replaying.certified.cells import Cells
+from gpu.replaying.certified.cells import ROUNDING, Cells
 from gpu.replaying.certified.lines import Lines
 from gpu.replaying.certified.sums import sum_bounds
 
@@ -399,4 +399,5 @@ def _value_cap(cells: Cells, left: Tensor, right: Tensor) -> Tensor:
     slope = (right - left) / (s_right - s_left)
     of_p = left - slope * s_left
     by_caps = of_p.clamp(min=0) * cells.cap_p + (of_p + slope).clamp(min=0) * cells.cap_q
-    return torch.minimum(by_weight, by_caps.nan_to_num(torch.inf, posinf=torch.inf))
+    # Outwards, since ties with a threshold are decided by the last digit.
+    return torch.minimum(by_weight, by_caps.nan_to_num(torch.inf, posinf=torch.inf)) * (1 + ROUNDING)

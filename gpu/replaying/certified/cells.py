@@ -12,7 +12,7 @@ from gpu.replaying.certified.lines import Lines
 __all__ = ["ROUNDING", "Cells"]
 
 # By which share of the sum of the magnitudes a sum of floats is moved outwards, and by how much a row may miss one.
-ROUNDING = 2.0**-40
+ROUNDING = 2.0**-35
 
 
 @dataclass(frozen=True, eq=False)

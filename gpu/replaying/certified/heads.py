@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from gpu.replaying.certified.cells import Cells
+from gpu.replaying.certified.cells import ROUNDING, Cells
 from gpu.replaying.certified.lines import Lines
 
 __all__ = ["cells_of_rows", "cells_of_top"]
@@ -125,8 +125,8 @@ def cells_of_rows(p: Tensor, q: Tensor, tokens: Tensor, tail: float) -> Cells:
     head_p, head_q = (x.gather(-1, ids.clamp(max=p.shape[-1] - 1)).masked_fill(~real, 0) for x in (p, q))
     unseen_p, unseen_q = (x.masked_fill(seen, 0) for x in (p, q))
     share = unseen_q / (unseen_p + unseen_q)
-    least = share.nan_to_num(2.0).amin(-1, keepdim=True).clamp(max=1)
-    most = share.nan_to_num(-1.0).amax(-1, keepdim=True).clamp(min=0)
+    least = share.nan_to_num(2.0).amin(-1, keepdim=True).clamp(max=1) * (1 - ROUNDING)
+    most = 1 - (1 - share.nan_to_num(-1.0).amax(-1, keepdim=True).clamp(min=0)) * (1 - ROUNDING)
     nodes = _nodes(torch.minimum(least, most), torch.maximum(least, most))
     sector = torch.searchsorted(nodes, share.nan_to_num(0.0), right=True).sub_(1).clamp_(0, ROW_SECTORS - 1)
     by_sector = tuple(
