@@ -3,7 +3,7 @@
 Everything is measured in one run on random float32 logits; figures are medians of 5 alternating repetitions, compile
 time apart. One setting is lenience:l=0.5, twelve are the first twelve of the demo.
 
-    python benchmarks/replay.py                      every part on CPU
+    python benchmarks/replay.py                      every part on CPU; needs an idle machine
     python benchmarks/replay.py pass --vocabulary 128256 --settings 12
     python benchmarks/replay.py memory
     python benchmarks/replay.py pass --device cuda
@@ -17,6 +17,7 @@ memory : peak memory of a whole replay of 1,024 blocks over that of one of 64, e
 """
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -24,6 +25,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+
+# As the command does: waiting threads are to sleep.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import torch
 
