@@ -14,6 +14,8 @@ __all__ = ["ROUNDING", "Cells"]
 # By which share of the sum of the magnitudes a sum of floats is moved outwards, and by how much a row may miss one.
 ROUNDING = 2.0**-35
 
+_NARROW = 1e-6
+
 
 @dataclass(frozen=True, eq=False)
 class Cells:
@@ -151,11 +153,16 @@ class Cells:
         A line takes the same sum on the tokens of a sector as on these two.
         """
         assert self.summed is not None
-        left, right = self.nodes[:, :-1], self.nodes[:, 1:]
-        weight, wide = self.summed[0] + self.summed[1], right > left
-        at_right = torch.where(wide, self.summed[1] - weight * left, 0) / torch.where(wide, right - left, 1)
-        at_right = torch.minimum(at_right.clamp(min=0), weight)
-        return weight - at_right, at_right
+        (p, q), left, right = self.summed, self.nodes[:, :-1], self.nodes[:, 1:]
+        width = torch.where(self.narrow, 1, right - left)
+        at_left = torch.where(self.narrow, p + q, (p * right - q * (1 - right)) / width).clamp(min=0)
+        at_right = torch.where(self.narrow, 0, (q * (1 - left) - p * left) / width).clamp(min=0)
+        return at_left, at_right
+
+    @cached_property
+    def narrow(self) -> Tensor:
+        """(R, G) sectors in which it is rounding how the weight is spread over both nodes."""
+        return self.nodes[:, 1:] - self.nodes[:, :-1] < _NARROW
 
     @cached_property
     def gathered(self) -> "Cells":

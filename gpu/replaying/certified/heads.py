@@ -125,8 +125,14 @@ def cells_of_rows(p: Tensor, q: Tensor, tokens: Tensor, tail: float) -> Cells:
     head_p, head_q = (x.gather(-1, ids.clamp(max=p.shape[-1] - 1)).masked_fill(~real, 0) for x in (p, q))
     unseen_p, unseen_q = (x.masked_fill(seen, 0) for x in (p, q))
     share = unseen_q / (unseen_p + unseen_q)
-    least = share.nan_to_num(2.0).amin(-1, keepdim=True).clamp(max=1) * (1 - ROUNDING)
-    most = 1 - (1 - share.nan_to_num(-1.0).amax(-1, keepdim=True).clamp(min=0)) * (1 - ROUNDING)
+    # Only a token without p has the direction 1, whatever rounding says.
+    share = torch.where(unseen_p > 0, share.clamp(max=1 - 2.0**-53), share)
+    least = share.nan_to_num(2.0).amin(-1, keepdim=True).clamp(max=1)
+    most = share.nan_to_num(-1.0).amax(-1, keepdim=True).clamp(min=0)
+    least = torch.where(least < 1, least * (1 - ROUNDING), least)
+    most = torch.where(
+        (most > 0) & (most < 1), torch.minimum(1 - (1 - most) * (1 - ROUNDING), most.new_tensor(1 - 2.0**-53)), most
+    )
     nodes = _nodes(torch.minimum(least, most), torch.maximum(least, most))
     sector = torch.searchsorted(nodes, share.nan_to_num(0.0), right=True).sub_(1).clamp_(0, ROW_SECTORS - 1)
     by_sector = tuple(

@@ -12,7 +12,7 @@ from fly_theory.errors import ZeroResidualError
 from fly_theory.rules.accept_set import AllowedSetRule
 from fly_theory.rules.base import Rule
 from gpu.replaying.certified.array import Enclosure
-from gpu.replaying.certified.cells import Cells
+from gpu.replaying.certified.cells import ROUNDING, Cells
 from gpu.replaying.certified.divergences import JENSEN_SHANNON, RELATIVE_ENTROPY, divergence, surely_apart, unseen_sum
 from gpu.replaying.certified.lines import Lines
 from gpu.replaying.measures import BASELINE, MATCHED, MEASURES
@@ -169,9 +169,12 @@ def _mean_quotient(out: Enclosure, target: Enclosure) -> Tensor:
     """(R, 1 or G) lower bounds of the quotient of the masses of unseen tokens, which one of them reaches."""
     if out.cells.summed is None:
         return _zero_for_nan(unseen_sum(out)[0] / unseen_sum(target)[1])
-    left, right = out.cells.at_nodes
-    least = out.tail.low_left * left + out.tail.low_right * right
-    return _zero_for_nan(least / (target.tail.high_left * left + target.tail.high_right * right))
+    cells = out.cells
+    left, right = cells.at_nodes
+    rounding = ROUNDING * (left + right)
+    least = out.tail.low_left * left + out.tail.low_right * right - rounding
+    most = target.tail.high_left * left + target.tail.high_right * right + rounding
+    return _zero_for_nan(least / most).masked_fill(cells.narrow, 0)
 
 
 def _zero_for_nan(x: Tensor) -> Tensor:
@@ -207,14 +210,18 @@ def _unseen_high(x: Enclosure) -> Tensor:
 
 def _outside_support(target: Enclosure, out: Enclosure) -> Bounds:
     """The output counts at an end of a segment where the target may vanish, and all along where it surely does."""
+    summed = out.cells.summed is not None
 
     def outside(target: Lines, out: Lines) -> Lines:
         throughout = (target.high_left <= 0) & (target.high_right <= 0)
+        left, right = target.low_left > 0, target.low_right > 0
+        if summed:  # a jump at one end is no line along the sector: all of it counts
+            left = right = left & right
         return Lines(
             out.low_left.where(throughout, 0),
             out.low_right.where(throughout, 0),
-            out.high_left.masked_fill(target.low_left > 0, 0),
-            out.high_right.masked_fill(target.low_right > 0, 0),
+            out.high_left.masked_fill(left, 0),
+            out.high_right.masked_fill(right, 0),
         )
 
     emitted = Enclosure(out.cells, outside(target.head, out.head), outside(target.tail, out.tail), weighted=True)

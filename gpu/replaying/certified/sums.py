@@ -52,14 +52,15 @@ def _upper(cells: Cells, head_left: Tensor, head_right: Tensor, tail_left: Tenso
 def _upper_by_sector(
     cells: Cells, head_left: Tensor, head_right: Tensor, tail_left: Tensor, tail_right: Tensor
 ) -> Tensor:
-    """The same where the masses of each sector are known: the line of the sector, summed."""
+    """The same where the masses of each sector are known: its line, summed, and in narrow ones its higher end."""
     heads = head_left if head_left is head_right else torch.maximum(head_left, head_right)
+    ends = torch.maximum(tail_left, tail_right)
+    unbounded = ((ends == torch.inf) & cells.populated).any(-1, keepdim=True)
     total, magnitude = heads.sum(-1, keepdim=True), heads.abs().sum(-1, keepdim=True)
     for line, weight in ((tail_left, cells.at_nodes[0]), (tail_right, cells.at_nodes[1])):
-        # An end without weight does not count, even where the line is infinite there.
-        terms = torch.where(weight > 0, line * weight, 0)
+        terms = torch.where(cells.narrow, ends, line).nan_to_num(0.0, posinf=0.0) * weight
         total, magnitude = total + terms.sum(-1, keepdim=True), magnitude + terms.abs().sum(-1, keepdim=True)
-    return total + ROUNDING * magnitude.nan_to_num(0.0, posinf=0.0)
+    return (total + ROUNDING * magnitude).masked_fill(unbounded, torch.inf)
 
 
 def _multipliers(cells: Cells, at_nodes: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
