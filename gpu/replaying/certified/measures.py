@@ -49,11 +49,13 @@ def rule_bounds(rule: Rule, cells: Cells, draft_length: int) -> dict[str, Bounds
         out = accepted + _redraw_factor(rule, q, accepted, residual) * residual
         found = _efficiency(accepted, q, draft_length) | _distances(p, q, out, accepted)
         if isinstance(rule, AllowedSetRule):
-            target = rule.matched_target(p)
-            covered = array_namespace(q).minimum(q, target)
-            found |= _prefixed(MATCHED, _distances(target, q, out, accepted))
+            target, xp = rule.matched_target(p), array_namespace(q)
+            covered = xp.minimum(q, target)
+            # An empty set leaves no distribution at all, and figures against it are what arithmetic makes of zeros.
+            proper = xp.where(rule.allowed_set(p), p, xp.zeros_like(p)).total().low > 0
+            found |= _prefixed(MATCHED, _distances(target, q, out, accepted, proper))
             found |= _prefixed(BASELINE, _efficiency(covered, q, draft_length))
-            found[f"{BASELINE}tv"] = _total_variation(p, target)
+            found[f"{BASELINE}tv"] = _total_variation(p, target, proper)
     return _finished(found)
 
 
@@ -121,30 +123,40 @@ def _efficiency(accepted: Enclosure, q: Enclosure, draft_length: int) -> dict[st
     }
 
 
-def _distances(target: Enclosure, q: Enclosure, out: Enclosure, accepted: Enclosure) -> dict[str, Bounds]:
+def _distances(
+    target: Enclosure, q: Enclosure, out: Enclosure, accepted: Enclosure, proper: Tensor | None = None
+) -> dict[str, Bounds]:
+    """Figures of the output against a target, which surely is a distribution in the rows (R, 1) that are `proper`."""
     infinite_kl, infinite_reverse = surely_apart(target, out), surely_apart(out, target)
     return {
-        "tv": _total_variation(target, out),
-        "kl": _infinite_where(infinite_kl, divergence(RELATIVE_ENTROPY, target, out)),
+        "tv": _total_variation(target, out, proper),
+        "kl": _kl(infinite_kl, target, out, proper),
         "reverse_kl": _infinite_where(infinite_reverse, divergence(RELATIVE_ENTROPY, out, target)),
         "js": _bounds(divergence(JENSEN_SHANNON, target, out)),
         "max_ratio": _max_ratio(target, out),
-        "waste": _waste(target, q, out, accepted),
+        "waste": _waste(target, q, out, accepted, proper),
         "argmax_flip": _argmax_flip(target, out),
         "outside_support": _outside_support(target, out),
     }
 
 
-def _total_variation(target: Enclosure, out: Enclosure) -> Bounds:
-    """Both sum to one, so the differences of either sign have the same sum."""
-    return _tightest(positive_part(out - target).total(), positive_part(target - out).total())
+def _total_variation(target: Enclosure, out: Enclosure, proper: Tensor | None) -> Bounds:
+    """Half the sum of the differences of either sign; of two distributions, both have the same sum."""
+    return _mean_of(positive_part(out - target).total(), positive_part(target - out).total(), proper)
 
 
-def _waste(target: Enclosure, q: Enclosure, out: Enclosure, accepted: Enclosure) -> Bounds:
+def _kl(infinite: Tensor, target: Enclosure, out: Enclosure, proper: Tensor | None) -> Bounds:
+    """The sum of target log(target / out), which is less than that of its generator where the target has no mass."""
+    low, high = _infinite_where(infinite, divergence(RELATIVE_ENTROPY, target, out))
+    return Bounds(low if proper is None else torch.where(proper[:, 0] | low.isinf(), low, 0), high)
+
+
+def _waste(target: Enclosure, q: Enclosure, out: Enclosure, accepted: Enclosure, proper: Tensor | None) -> Bounds:
     rejections = q - accepted
-    return _tightest(
+    return _mean_of(
         (positive_part(out - target) - positive_part(q - target) + rejections).total(),
         (positive_part(target - out) - positive_part(target - q) + rejections).total(),
+        proper,
     )
 
 
@@ -235,12 +247,12 @@ def _bounds(x: Enclosure) -> Bounds:
     return Bounds(x.low[:, 0], x.high[:, 0])
 
 
-def _tightest(*same: Enclosure) -> Bounds:
-    """Bounds of one figure from several enclosures of it."""
-    return Bounds(
-        torch.stack([x.low for x in same]).amax(0)[:, 0].clamp(min=0),
-        torch.stack([x.high for x in same]).amin(0)[:, 0],
-    )
+def _mean_of(a: Enclosure, b: Enclosure, same: Tensor | None) -> Bounds:
+    """Bounds of the mean of two figures of at least 0 that are the same in the rows (R, 1) named (None: all)."""
+    low, high = torch.maximum(a.low, b.low), torch.minimum(a.high, b.high)
+    if same is not None:
+        low, high = torch.where(same, low, (a.low + b.low) / 2), torch.where(same, high, (a.high + b.high) / 2)
+    return Bounds(low.clamp(min=0)[:, 0], high[:, 0])
 
 
 def _infinite_where(surely: Tensor, x: Enclosure) -> Bounds:
