@@ -13,6 +13,7 @@ README = (ROOT / "README.md").read_text()
 
 @pytest.mark.bundled
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_commands_of_the_readme_run(tmp_path):
     done = list(follow(README, tmp_path))
     assert len(done) >= 9

@@ -6,11 +6,11 @@ import torch
 
 from fly_theory.errors import InvalidInput, NotReadable, ZeroResidualError
 from fly_theory.rules.base import Rule
-from gpu.replaying.block_setting import BlockSetting
 from gpu.replaying.certified.heads import cells_of_rows
 from gpu.replaying.certified.measures import Bounds, draft_bounds, rule_bounds
 from gpu.replaying.certified.seen import cells_of, check_law
 from gpu.replaying.measures import LEAST, MOST
+from gpu.replaying.on_blocks.setting import BlockSetting
 from gpu.replaying.plan import Plan
 from gpu.replaying.settings import ReplaySettings
 from gpu.trace import TopKBlock, TopKTrace, Trace, TraceBlock

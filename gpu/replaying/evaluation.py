@@ -23,9 +23,9 @@ Stage = Callable[..., Any]
 class Evaluator:
     """Evaluates blocks, one after the other, under one plan; `notes` says what a reader has to know about how.
 
-    A block goes through one stage for the pair, from logits to p, q and their distances, and one stage a rule on p and
-    q. Stages are the plain functions of `measures`, or the same compiled where the plan says so and torch can. Rows
-    that do not fit in memory together are halved until they do, and later blocks are cut up the same way.
+    The logits of a block become p and q once; then comes one stage for the pair and one a rule. Stages are the plain
+    functions of `measures`, or the same compiled where the plan says so and torch can. Rows that do not fit in memory
+    together are halved until they do, and later blocks are cut up the same way.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -35,7 +35,6 @@ class Evaluator:
         self._further = plan.further if detectors is None else (*plan.further, detectors)
         self._checked = detectors is None or not detectors.report_stuck
         self._most_rows: int | None = None
-        self._room: tuple[Tensor, Tensor] | None = None
         self._compiled: dict[tuple[int, int], Stage] = {}
 
     def __call__(self, block: TraceBlock) -> list[Values]:
@@ -52,7 +51,6 @@ class Evaluator:
             except (MemoryError, RuntimeError) as error:
                 if rows == 1 or not _is_out_of_memory(error):
                     raise
-            self._room = None
             self._most_rows = half = (rows + 1) // 2
             self.notes.add(f"Rows of a block did not fit in memory together and were evaluated {half} at a time.")
         half = min(self._most_rows, (rows + 1) // 2)
@@ -61,8 +59,8 @@ class Evaluator:
         return [{name: torch.cat([a[name], b[name]]) for name in a} for a, b in zip(first, second, strict=True)]
 
     def _evaluate(self, target: Tensor, draft: Tensor, tokens: Tensor) -> list[Values]:
-        p, q = self._laws(target)
-        found = [self._run(0, self._pair, p, q, target, draft, tokens)]
+        p, q = self._plan.settings.law_of(target), self._plan.settings.law_of(draft)
+        found = [self._run(0, self._pair, p, q, target, tokens)]
         for number, rule in enumerate(self._plan.rules, start=1):
             stage = partial(measure_rows, rule, further=self._further, checked=self._checked)
             found.append(self._run(number, stage, p, q, tokens))
@@ -72,20 +70,7 @@ class Evaluator:
                 measure_rows(rule, p, q, tokens)  # raises, and names the row
         return fetched
 
-    def _laws(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Room for p and q, the same for every chunk: fresh memory costs more than what fills it."""
-        rows = len(logits)
-        if self._room is None or len(self._room[0]) < rows:
-            self._room = None
-            dtype = self._plan.settings.torch_dtype
-            self._room = torch.empty_like(logits, dtype=dtype), torch.empty_like(logits, dtype=dtype)
-        p, q = self._room
-        return p[:rows], q[:rows]
-
-    def _pair(self, p: Tensor, q: Tensor, target: Tensor, draft: Tensor, tokens: Tensor) -> Values:
-        """Fill p and q with the laws of both models, and measure the pair."""
-        p.copy_(self._plan.settings.law_of(target))
-        q.copy_(self._plan.settings.law_of(draft))
+    def _pair(self, p: Tensor, q: Tensor, target: Tensor, tokens: Tensor) -> Values:
         found = measure_draft(p, q, tokens)
         detectors = self._plan.detectors
         return found if detectors is None else found | detectors.of_pair(p, q, tokens, target)
@@ -105,7 +90,7 @@ class Evaluator:
                 if _is_out_of_memory(error):
                     raise
                 self._compiled[key] = stage
-                what = self._plan.rules[number - 1].spec if number else "the softmax"
+                what = self._plan.rules[number - 1].spec if number else "the distances of the draft"
                 self.notes.add(f"Not compiled, and so slower: {what} ({_first_line(error)}).")
         return self._compiled[key](*arguments)
 

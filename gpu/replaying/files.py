@@ -9,9 +9,9 @@ from fly_theory.errors import InvalidInput
 from fly_theory.figures import encode
 from fly_theory.figures.style import FORMATS
 from fly_theory.files import json_text, write_bytes
-from gpu.replaying.block_result import BlockRuleResult
 from gpu.replaying.comparison import Comparison
 from gpu.replaying.measures import BASELINE, MATCHED
+from gpu.replaying.on_blocks.result import BlockRuleResult
 from gpu.replaying.partials import FOLDER as PARTIALS
 from gpu.replaying.report import html
 from gpu.replaying.result import Figures, Replay, RuleResult

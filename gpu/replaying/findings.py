@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import get_args
 
-from gpu.replaying.block_findings import block_findings
 from gpu.replaying.comparison import Verdict
 from gpu.replaying.mode_findings import mode_findings
+from gpu.replaying.on_blocks.findings import block_findings
 from gpu.replaying.result import Replay, RuleResult
 from gpu.replaying.wording import interval, number, percent
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from fly_theory.rules.base import Rule
-from gpu.replaying.block_setting import BlockSetting
 from gpu.replaying.measures import Further
 from gpu.replaying.modes import Detectors, Level, Mode
+from gpu.replaying.on_blocks.setting import BlockSetting
 from gpu.replaying.settings import ReplaySettings
 
 __all__ = ["Plan"]

@@ -11,13 +11,13 @@ from markupsafe import Markup
 
 from fly_theory.figures import TWO_COLUMNS
 from fly_theory.files import json_text
-from gpu.replaying.block_measures import BLOCK_FIGURES, BlockFigure
 from gpu.replaying.cases import Case
 from gpu.replaying.comparison import VERDICT_RULE
 from gpu.replaying.estimates import CONFIDENCE
 from gpu.replaying.findings import findings
 from gpu.replaying.measures import MEASURES, Measure
 from gpu.replaying.modes import MODES, Level, ModeResult, commonest
+from gpu.replaying.on_blocks.measures import BLOCK_FIGURES, BlockFigure
 from gpu.replaying.plots import case_diagram, efficiency_against_divergence, inline_svg, tv_distribution
 from gpu.replaying.result import Replay, RuleResult
 from gpu.replaying.sweep import Sweep
@@ -42,7 +42,7 @@ __all__ = ["html"]
 def html(replay: Replay) -> str:
     """The page, without any reference to the outside."""
     environment = Environment(
-        loader=PackageLoader("gpu", "replaying"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+        loader=PackageLoader("gpu", "replaying/templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {
         "number": number,
@@ -58,7 +58,7 @@ def html(replay: Replay) -> str:
     }
     return environment.get_template("report.html.j2").render(
         replay=replay,
-        style=Markup(files(__package__).joinpath("report.css").read_text(encoding="utf-8")),
+        style=Markup(files("gpu.replaying").joinpath("templates/report.css").read_text(encoding="utf-8")),
         models=models(replay),
         setting=setting(replay),
         findings=list(findings(replay)),

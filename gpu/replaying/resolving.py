@@ -8,7 +8,7 @@ from fly_theory.errors import InvalidInput, NotReadable, unknown_name
 from fly_theory.interpreters import Interpreter
 from fly_theory.registry import block_rule, load, rule, rules
 from fly_theory.rules.base import Rule
-from gpu.replaying.block_setting import BlockSetting
+from gpu.replaying.on_blocks.setting import BlockSetting
 
 __all__ = ["Asked", "from_spec", "resolve"]
 

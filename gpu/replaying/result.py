@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from fly_theory.errors import unknown_name
 from fly_theory.rules.base import Rule
-from gpu.replaying.block_result import BlockRuleResult
 from gpu.replaying.cases import Case
 from gpu.replaying.comparison import Comparison
 from gpu.replaying.estimates import CONFIDENCE, Estimate
 from gpu.replaying.modes.consistency import Consistency
 from gpu.replaying.modes.found import ModeResult
+from gpu.replaying.on_blocks.result import BlockRuleResult
 from gpu.replaying.resolving import from_spec
 from gpu.replaying.settings import ReplaySettings
 from gpu.replaying.sweep import Sweep

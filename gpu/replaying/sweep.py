@@ -8,7 +8,7 @@ from typing import Any
 
 from fly_theory.errors import InvalidInput
 from fly_theory.rules.base import Rule
-from gpu.replaying.block_setting import BlockSetting
+from gpu.replaying.on_blocks.setting import BlockSetting
 from gpu.replaying.resolving import Asked, from_spec
 
 __all__ = ["DRAFT_LENGTH", "Point", "Sweep", "points_only"]

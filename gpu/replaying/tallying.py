@@ -7,11 +7,11 @@ from itertools import islice
 import torch
 
 from fly_theory.errors import FlyTheoryError
-from gpu.replaying.block_laws import BlockLaws
-from gpu.replaying.block_measures import measure_block
 from gpu.replaying.bounding import bounded_values
 from gpu.replaying.evaluation import evaluator
 from gpu.replaying.modes import ZERO_RESIDUAL, Level, depends_on_output
+from gpu.replaying.on_blocks.laws import BlockLaws
+from gpu.replaying.on_blocks.measures import measure_block
 from gpu.replaying.plan import Plan
 from gpu.replaying.tally import Tally
 from gpu.replaying.transfer import on_device

@@ -89,9 +89,10 @@ def replayed(trace: "Trace") -> Finding:
         f"line, so TV cannot tell {_name(loose)} from {_name(bounded)} here ({ours[loose].tv:.3f} and "
         f"{ours[bounded].tv:.3f} at efficiencies of {ours[loose].efficiency:.2f} and {ours[bounded].efficiency:.2f}); "
         f"KL(out‖p), which charges tokens the target finds impossible, can ({ours[loose].kl:.3f} and "
-        f"{ours[bounded].kl:.3f}), as the published accuracies do ({printed[loose][1]:+.1f} and "
-        f"{printed[bounded][1]:+.1f} points). That is what the ceiling of lenience is for. Figure 7 is of EAGLE-3 "
-        "trees; see trees-amplify."
+        f"{ours[bounded].kl:.3f}). The published accuracies of these two settings, {printed[loose][1]:+.1f} and "
+        f"{printed[bounded][1]:+.1f} points, are at block efficiencies of {printed[loose][0]:.2f} and "
+        f"{printed[bounded][0]:.2f}, so they agree with that and do not prove it. Figure 7 is of EAGLE-3 trees; see "
+        "trees-amplify."
     )
     figures = {"trade-off": _tradeoff(printed, ours), "parameters": _parameters(printed, ours)}
     return Finding("explained", why, values, figures)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PAIR", "block_of", "greedy_trace", "read_off", "rounds", "sampled_trace", "text_trace", "tree_trace"]
 
-# The draft is the target without one of its thirty layers: close enough to it that FLy has something to forgive.
+# The draft is the target without one of its thirty layers. Of eight candidates it agrees most with the target, and
+# so is the most favourable to FLy.
 PAIR = ("smollm2-135m", "layerskip:25")
 QUESTION = (
     "A drawer holds 4 red and 8 blue pens, and 2 of the blue ones are new. I take a blue pen without looking. What is "

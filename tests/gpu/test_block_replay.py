@@ -18,9 +18,9 @@ from fly_theory.blocks import Block, BlockRule
 from fly_theory.errors import InvalidInput, UnknownName
 from fly_theory.files import json_text
 from gpu import TraceBlock
-from gpu.replaying.block_findings import block_findings
-from gpu.replaying.block_measures import BLOCK_FIGURES
 from gpu.replaying.findings import findings
+from gpu.replaying.on_blocks.findings import block_findings
+from gpu.replaying.on_blocks.measures import BLOCK_FIGURES
 from gpu.replaying.plan import Plan
 from gpu.replaying.resolving import from_spec
 from gpu.replaying.settings import ReplaySettings

@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from gpu.replaying.block_figures import ratio, ratio_difference
 from gpu.replaying.bootstrap import bootstrap_interval
 from gpu.replaying.estimates import clustered_mean
+from gpu.replaying.on_blocks.figures import ratio, ratio_difference
 
 
 def _mean(sums: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from importlib.resources import files
 
-from jinja2 import Environment
+from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from fly_theory.files import json_text
@@ -19,7 +19,9 @@ __all__ = ["html"]
 
 def html(replay: TreeReplay) -> str:
     """The page, without any reference to the outside."""
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=PackageLoader("gpu", "replaying/templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
     environment.filters |= {
         "number": number,
         "interval": interval,
@@ -28,11 +30,10 @@ def html(replay: TreeReplay) -> str:
         "largest": largest,
         "elsewhere": elsewhere,
     }
-    template = environment.from_string(files(__package__).joinpath("report.html.j2").read_text(encoding="utf-8"))
     figure = tokens_against_divergence(replay)
-    return template.render(
+    return environment.get_template("trees.html.j2").render(
         replay=replay,
-        style=Markup(files("gpu.replaying").joinpath("report.css").read_text(encoding="utf-8")),
+        style=Markup(files("gpu.replaying").joinpath("templates/report.css").read_text(encoding="utf-8")),
         models=models(replay),
         setting=setting(replay),
         measures=TREE_MEASURES,

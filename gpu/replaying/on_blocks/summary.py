@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from functools import cache, partial
 
 from fly_theory.rules.lossless import Lossless
-from gpu.replaying.block_figures import block_figure, block_gain
-from gpu.replaying.block_measures import BLOCK_FIGURES
-from gpu.replaying.block_result import BlockRuleResult
-from gpu.replaying.block_setting import BlockSetting
 from gpu.replaying.bootstrap import DRAWS
 from gpu.replaying.cases import examine
 from gpu.replaying.estimates import Estimate
 from gpu.replaying.modes import Level, mode_results
+from gpu.replaying.on_blocks.figures import block_figure, block_gain
+from gpu.replaying.on_blocks.measures import BLOCK_FIGURES
+from gpu.replaying.on_blocks.result import BlockRuleResult
+from gpu.replaying.on_blocks.setting import BlockSetting
 from gpu.replaying.plan import Plan
 from gpu.replaying.settings import ReplaySettings, drawn_temperature
 from gpu.replaying.tally import Tally

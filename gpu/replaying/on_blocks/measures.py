@@ -16,9 +16,9 @@ from fly_theory.blocks.fly_released import top_3_entropy
 from fly_theory.distributions import trusted_inputs
 from fly_theory.entropies import entropy as shannon
 from fly_theory.entropies import normalised_entropy
-from gpu.replaying.block_laws import BlockLaws
-from gpu.replaying.block_setting import BlockSetting
 from gpu.replaying.modes import DeferralRows, Detectors
+from gpu.replaying.on_blocks.laws import BlockLaws
+from gpu.replaying.on_blocks.setting import BlockSetting
 
 __all__ = ["BLOCK_FIGURES", "BlockFigure", "measure_block"]
 

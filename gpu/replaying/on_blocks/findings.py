@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpu.replaying.block_result import BlockRuleResult
+from gpu.replaying.on_blocks.result import BlockRuleResult
 from gpu.replaying.result import Replay
 from gpu.replaying.wording import interval, number, percent, percent_interval
 

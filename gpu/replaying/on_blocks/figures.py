@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpu.replaying.block_measures import BLOCK_FIGURES
 from gpu.replaying.bootstrap import bootstrap_interval
 from gpu.replaying.estimates import Estimate
+from gpu.replaying.on_blocks.measures import BLOCK_FIGURES
 from gpu.replaying.tally import Tally
 
 __all__ = ["Count", "block_figure", "block_gain", "ratio", "ratio_difference"]

@@ -7,7 +7,7 @@ from torch import Tensor
 from fly_theory.arrays import Array, Number, one_hot
 from fly_theory.blocks import Block
 from fly_theory.distributions import softmax, trusted_inputs
-from gpu.replaying.block_setting import BlockSetting
+from gpu.replaying.on_blocks.setting import BlockSetting
 from gpu.replaying.settings import DTYPES, ReplaySettings
 from gpu.trace import TraceBlock
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpu.replaying.block_setting import BlockSetting
 from gpu.replaying.estimates import Estimate
 from gpu.replaying.modes import ModeResult
+from gpu.replaying.on_blocks.setting import BlockSetting
 
 __all__ = ["BlockRuleResult"]
 
@@ -22,7 +22,7 @@ class BlockRuleResult:
     draft_length
         How many drafts it judged at a time.
     figures
-        By the names of `gpu.replaying.block_measures.BLOCK_FIGURES`; None where a figure is not identified by the
+        By the names of `gpu.replaying.on_blocks.measures.BLOCK_FIGURES`; None where a figure is not identified by the
         trace, or has nothing to count.
     modes
         The failure modes of a rule that defers, those first that explain most; none where they were not looked for.
