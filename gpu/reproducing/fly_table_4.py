@@ -104,7 +104,8 @@ def decided(trace: "Trace") -> Finding:
     why = (
         f"{len(trace)} greedy blocks of K = {trace.draft_length}, cut to K, from SmolLM2-135M-Instruct and the same "
         "model less one layer, of eight such drafts the closest to it: drafts match at "
-        f"{gates.match:.0%} of positions against the {fitted.match:.0%} fitted to the published lengths, so directions compare and sizes do not. Directions are as published everywhere: "
+        f"{gates.match:.0%} of positions against the {fitted.match:.0%} fitted to the published "
+        "lengths, so directions compare and sizes do not. Directions are as published everywhere: "
         "tokens a round never rise with W or theta and never fall with K, which holds block by block. At theta = 0.3 "
         f"and W = 6, strict verification makes {strict:.2f} tokens a round, the paper's gate {paper:.2f} and the "
         f"released one {released:.2f}. At mismatches the paper's gate is open in {gates.opened['paper']:.0%}, the "
