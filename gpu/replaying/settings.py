@@ -68,9 +68,9 @@ class ReplaySettings:
     def law_of(self, logits: Tensor) -> Tensor:
         """The distributions (..., V) that logits (..., V) become.
 
-        Without warpers this is the softmax of torch, several times as fast as the one `warp` spells out, normalised once
-        more, since in float32 its sums are off by some 1e-6. Rows that have none, whose every entry it makes NaN, are
-        left to `warp` to name.
+        Without warpers this is the softmax of torch, several times as fast as the one `warp` spells out, normalised
+        once more, since in float32 its sums are off by some 1e-6. Rows that have none, whose every entry it makes NaN,
+        are left to `warp` to name.
         """
         logits = logits.to(self.device)
         if not self.warpers and self.temperature > 0:

@@ -76,6 +76,17 @@ def test_intervals_contain_the_figures_of_any_completion(
     contained(rule, p, q, tokens, cells_of_rows(p, q, tokens, tail))
 
 
+@pytest.mark.parametrize("ratio", [1e6, 1.7e8, 1e12, 1e16, 1e20])
+def test_the_largest_ratio_is_bounded_however_large_it_is(ratio: float) -> None:
+    p = torch.full((1, 33), 1 / 32, dtype=torch.float64)
+    p[0, -1] = 1 / 33 / ratio
+    q = torch.full((1, 33), 1 / 33, dtype=torch.float64)
+    for tail in (0.1, 2.0):
+        contained(
+            ft.rule("interpolation:l=0.25"), p, q, torch.tensor([0]), cells_of_rows(p, q, torch.tensor([0]), tail)
+        )
+
+
 @given(st.data(), pairs())
 def test_intervals_of_the_pair_itself(data: st.DataObject, pair: tuple[np.ndarray, np.ndarray]) -> None:
     p, q, tokens = rows(pair, data.draw(st.sampled_from(np.flatnonzero(pair[1]).tolist())))

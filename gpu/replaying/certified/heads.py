@@ -128,11 +128,11 @@ def cells_of_rows(p: Tensor, q: Tensor, tokens: Tensor, tail: float) -> Cells:
     # Only a token without p has the direction 1, whatever rounding says.
     share = torch.where(unseen_p > 0, share.clamp(max=1 - 2.0**-53), share)
     least = share.nan_to_num(2.0).amin(-1, keepdim=True).clamp(max=1)
-    most = share.nan_to_num(-1.0).amax(-1, keepdim=True).clamp(min=0)
     least = torch.where(least < 1, least * (1 - ROUNDING), least)
-    most = torch.where(
-        (most > 0) & (most < 1), torch.minimum(1 - (1 - most) * (1 - ROUNDING), most.new_tensor(1 - 2.0**-53)), most
-    )
+    most = share.nan_to_num(-1.0).amax(-1, keepdim=True).clamp(min=0) * (1 + ROUNDING)
+    # A direction near 1 has lost the digits of p, on which q/p hangs: there by the least share of p, one step outwards.
+    rest = (unseen_p / (unseen_p + unseen_q)).nan_to_num(2.0).amin(-1, keepdim=True) * (1 - ROUNDING)
+    most = torch.where(most > 0.5, (1 - rest).nextafter(torch.ones_like(rest)), most)
     nodes = _nodes(torch.minimum(least, most), torch.maximum(least, most))
     sector = torch.searchsorted(nodes, share.nan_to_num(0.0), right=True).sub_(1).clamp_(0, ROW_SECTORS - 1)
     by_sector = tuple(
