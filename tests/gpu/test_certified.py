@@ -80,11 +80,10 @@ def test_intervals_contain_the_figures_of_any_completion(
 def test_the_largest_ratio_is_bounded_however_large_it_is(ratio: float) -> None:
     p = torch.full((1, 33), 1 / 32, dtype=torch.float64)
     p[0, -1] = 1 / 33 / ratio
-    q = torch.full((1, 33), 1 / 33, dtype=torch.float64)
+    p[0, 0] -= p[0, -1]
+    q, tokens = torch.full((1, 33), 1 / 33, dtype=torch.float64), torch.tensor([0])
     for tail in (0.1, 2.0):
-        contained(
-            ft.rule("interpolation:l=0.25"), p, q, torch.tensor([0]), cells_of_rows(p, q, torch.tensor([0]), tail)
-        )
+        contained(ft.rule("interpolation:l=0.25"), p, q, tokens, cells_of_rows(p, q, tokens, tail))
 
 
 @given(st.data(), pairs())
