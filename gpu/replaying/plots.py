@@ -23,6 +23,8 @@ __all__ = ["case_diagram", "efficiency_against_divergence", "inline_svg", "tv_di
 _MARKERS = ("o", "s", "D", "^", "v", "P")
 _TOKENS_DRAWN = 10
 _LARGE_TV = 0.1
+# Longer SPECs are folded before their parameters.
+_WIDEST_NAME = 30
 
 
 def efficiency_against_divergence(replay: Replay) -> Figure:
@@ -146,7 +148,8 @@ def tv_distribution(replay: Replay) -> Figure:
             if row[0]:
                 _beside(ax, f"{row[0]:.0%}", (zero - 0.05, 0.5), ax.get_xaxis_transform(), ha="right")
             _beside(ax, f"{large[number]:.0%} ≥ {_LARGE_TV:g}", (1.01, 0.5), ax.transAxes, ha="left")
-            ax.set_ylabel(f"{number + 1}  {result.spec}", rotation=0, ha="right", va="center", parse_math=False)
+            name = result.spec if len(result.spec) <= _WIDEST_NAME else result.spec.replace(":", ":\n", 1)
+            ax.set_ylabel(f"{number + 1}  {name}", rotation=0, ha="right", va="center", parse_math=False)
             ax.set_yticks([])
             ax.spines["left"].set_visible(False)
             ax.tick_params(bottom=ax is axes[-1])
