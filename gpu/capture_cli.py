@@ -1,16 +1,13 @@
 """`fly-theory capture`."""
 
 import json
-import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
 from fly_theory.errors import InvalidInput
+from gpu.command_line import let_threads_sleep, progress_bar
 from gpu.settings import CaptureSettings, Device, Dtype
 
 _DEFAULT = CaptureSettings()
@@ -75,25 +72,14 @@ def capture(
 
       fly-theory capture --target ./Qwen2.5-7B --draft ./Qwen2.5-0.5B --prompts prompts.jsonl --blocks 1000 --out trace
     """
-    # Before torch is imported: waiting threads are to sleep. Spinning, the default, takes five times as long on a busy
-    # machine.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    let_threads_sleep()
     import gpu
     from gpu.tree_shapes import tree_shape
 
     if tree is None and drawing is not None:
         msg = f"--drawing {drawing} belongs to a --tree such as 3,2,2; blocks have one draft a position"
         raise InvalidInput(msg)
-    console = Console(file=sys.stderr)
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("blocks"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as bar:
+    with progress_bar("blocks") as bar:
         task = bar.add_task("loading the models", total=None)
         folder = gpu.capture(
             target,

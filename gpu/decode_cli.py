@@ -1,17 +1,15 @@
 """`fly-theory decode`."""
 
-import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
 from fly_theory.cli.options import AsJson
 from fly_theory.cli.output import display, print_json
 from fly_theory.errors import InvalidInput
+from gpu.command_line import Epsilon, Eta, MinP, TopK, TopP, let_threads_sleep, progress_bar
 from gpu.settings import DecodeSettings, Device, Dtype
 
 _DEFAULT = DecodeSettings()
@@ -31,15 +29,11 @@ def decode(
     temperature: Annotated[
         float | None, typer.Option(help="Of both models; 0 is greedy. By default 1, or the rule's own (fly).")
     ] = _DEFAULT.temperature,
-    top_k: Annotated[int | None, typer.Option(help="Warper of both models: the k most probable tokens.")] = None,
-    top_p: Annotated[
-        float | None, typer.Option(help="Warper of both: the most probable tokens up to this mass.")
-    ] = None,
-    min_p: Annotated[float | None, typer.Option(help="Warper of both: tokens with p >= min_p max p.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Warper of both: tokens with p >= epsilon.")] = None,
-    eta: Annotated[
-        float | None, typer.Option(help="Warper of both: tokens with p >= min(eta, sqrt(eta) exp(-entropy)).")
-    ] = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    min_p: MinP = None,
+    epsilon: Epsilon = None,
+    eta: Eta = None,
     stop: Annotated[
         list[str] | None, typer.Option(help="Text that ends a continuation; may be given more than once.")
     ] = None,
@@ -57,22 +51,13 @@ def decode(
 
       fly-theory decode --target ./Qwen2.5-7B --draft ./Qwen2.5-0.5B --rule fly:theta=0.3,window=6 --json
     """
-    # Before torch is imported: waiting threads are to sleep, which costs least when the machine is busy.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    let_threads_sleep()
     if prompt is not None and prompts is not None:
         msg = f"--prompt {prompt!r} and --prompts {str(prompts)!r} are both given; give one of them"
         raise InvalidInput(msg)
     import gpu
 
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("tokens"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(file=sys.stderr)) as bar:
+    with progress_bar("tokens") as bar:
         task = bar.add_task("loading the models", total=None)
         decoding = gpu.decode(
             target,

@@ -27,10 +27,10 @@ from typing import Any
 
 import torch
 
-from fly_theory.errors import CaptureError, InvalidInput
+from fly_theory.errors import InvalidInput
 from gpu.digest import sha256_of_file
 from gpu.trace import TopKBlock, TopKHeader, TopKWriter, TopRows
-from gpu.trace.header import MANIFEST
+from gpu.trace.writer import new_folder
 
 __all__ = ["import_logprobs"]
 
@@ -95,9 +95,7 @@ def import_logprobs(
     CaptureError
         A folder that holds something else.
     """
-    if (Path(out) / MANIFEST).exists():
-        msg = f"{out} holds a trace already; choose an empty or a new folder"
-        raise CaptureError(msg)
+    folder = new_folder(out)
     of_target, of_draft = _runs(Path(target), "target", extra=1), _runs(Path(draft), "draft", extra=0)
     if len(of_target) != len(of_draft):
         msg = f"{target} has {len(of_target)} blocks and {draft} has {len(of_draft)}; a block needs both"
@@ -127,11 +125,11 @@ def import_logprobs(
         top_k=k,
         temperature=logprobs_at,
     )
-    with TopKWriter(out, header) as writer:
+    with TopKWriter(folder, header) as writer:
         for block in _blocks(of_target, of_draft, header):
             writer.append(block)
         writer.finish()
-    return Path(out)
+    return folder
 
 
 def _blocks(of_target: Sequence[_Run], of_draft: Sequence[_Run], header: TopKHeader) -> Iterator[TopKBlock]:

@@ -1,16 +1,15 @@
 """`fly-theory replay`."""
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
 from fly_theory.cli.options import AsJson
 from fly_theory.cli.output import display, print_json
+from gpu.command_line import Epsilon, Eta, MinP, TopK, TopP, let_threads_sleep, progress_bar
 from gpu.settings import Device
 
 
@@ -33,15 +32,11 @@ def replay(
     temperature: Annotated[
         float | None, typer.Option(help="Of both models; by default the one the draft tokens were drawn at.")
     ] = None,
-    top_k: Annotated[int | None, typer.Option(help="Warper of both models: the k most probable tokens.")] = None,
-    top_p: Annotated[
-        float | None, typer.Option(help="Warper of both: the most probable tokens up to this mass.")
-    ] = None,
-    min_p: Annotated[float | None, typer.Option(help="Warper of both: tokens with p >= min_p max p.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Warper of both: tokens with p >= epsilon.")] = None,
-    eta: Annotated[
-        float | None, typer.Option(help="Warper of both: tokens with p >= min(eta, sqrt(eta) exp(-entropy)).")
-    ] = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    min_p: MinP = None,
+    epsilon: Epsilon = None,
+    eta: Eta = None,
     dtype: Annotated[Literal["float32", "float64"], typer.Option(help="Of all arithmetic.")] = "float32",
     device: Annotated[Device, typer.Option(help="auto is cuda where there is one.")] = "auto",
     modes: Annotated[
@@ -75,19 +70,10 @@ def replay(
 
       fly-theory replay trees lossless min-p:base=0.1 greedy-path threshold-walk:single=0.5,acc=0.75 --out results
     """
-    # Before torch is imported: waiting threads are to sleep, which costs least when the machine is busy.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    let_threads_sleep()
     import gpu
 
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("blocks"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(file=sys.stderr)) as bar:
+    with progress_bar("blocks") as bar:
         task = bar.add_task("replaying", total=None)
         result = gpu.replay(
             trace,

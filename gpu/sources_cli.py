@@ -1,16 +1,13 @@
 """`fly-theory sources`."""
 
-import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
 from fly_theory.cli.options import AsJson
 from fly_theory.cli.output import display, print_json
+from gpu.command_line import let_threads_sleep, progress_bar
 
 
 def sources(
@@ -35,19 +32,10 @@ def sources(
 
       fly-theory sources trace --datastore corpus.txt --draft-cost 0.1 --json
     """
-    # Before torch is imported: waiting threads are to sleep, which costs least when the machine is busy.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    let_threads_sleep()
     import gpu
 
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("blocks"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(file=sys.stderr)) as bar:
+    with progress_bar("blocks") as bar:
         task = bar.add_task("reading", total=None)
         result = gpu.compare_sources(
             trace,

@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 from gpu.replaying.measures import BASELINE, LEAST, MATCHED, MEASURES, MOST, Measure
 from gpu.replaying.tally import Tally
 
-__all__ = ["CONFIDENCE", "Estimate", "clustered_mean", "difference", "estimate"]
+__all__ = ["CONFIDENCE", "Estimate", "Figures", "clustered_mean", "difference", "estimate", "plain"]
 
 CONFIDENCE = 0.95
 
@@ -60,6 +60,15 @@ class Estimate:
         document = asdict(self)
         low, high = document.pop("low"), document.pop("high")
         return document | {"interval": None if low is None else [low, high]}
+
+
+# Estimates by the name of what is measured; None where a figure is not identified by the trace.
+Figures = Mapping[str, Estimate | None]
+
+
+def plain(figures: Figures) -> dict[str, Any]:
+    """Figures as plain values."""
+    return {name: None if estimate is None else estimate.to_json() for name, estimate in figures.items()}
 
 
 def estimate(tally: Tally, name: str, measures: Mapping[str, Measure] = MEASURES) -> Estimate:

@@ -10,11 +10,12 @@ from fly_theory.figures import encode
 from fly_theory.figures.style import FORMATS
 from fly_theory.files import json_text, write_bytes
 from gpu.replaying.comparison import Comparison
+from gpu.replaying.estimates import Figures
 from gpu.replaying.measures import BASELINE, MATCHED
 from gpu.replaying.on_blocks.result import BlockRuleResult
 from gpu.replaying.partials import FOLDER as PARTIALS
 from gpu.replaying.report import html
-from gpu.replaying.result import Figures, Replay, RuleResult
+from gpu.replaying.result import Replay, RuleResult
 from gpu.replaying.sweep_plots import sweep_curves
 from gpu.replaying.tally import TV_EDGES
 

@@ -3,10 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from fly_theory.figures import TWO_COLUMNS
@@ -18,48 +16,24 @@ from gpu.replaying.findings import findings
 from gpu.replaying.measures import MEASURES, Measure
 from gpu.replaying.modes import MODES, Level, ModeResult, commonest
 from gpu.replaying.on_blocks.measures import BLOCK_FIGURES, BlockFigure
+from gpu.replaying.page import environment, style
 from gpu.replaying.plots import case_diagram, efficiency_against_divergence, inline_svg, tv_distribution
 from gpu.replaying.result import Replay, RuleResult
 from gpu.replaying.sweep import Sweep
 from gpu.replaying.sweep_plots import sweep_curves
-from gpu.replaying.wording import (
-    certified,
-    consistency,
-    elsewhere,
-    interval,
-    largest,
-    models,
-    number,
-    percent,
-    percent_interval,
-    ratio,
-    setting,
-)
+from gpu.replaying.wording import consistency, models, setting
 
 __all__ = ["html"]
 
 
 def html(replay: Replay) -> str:
     """The page, without any reference to the outside."""
-    environment = Environment(
-        loader=PackageLoader("gpu", "replaying/templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {
-        "number": number,
-        "interval": interval,
-        "certified": certified,
-        "percent": percent,
-        "percent_interval": percent_interval,
-        "ratio": ratio,
-        "largest": largest,
-        "elsewhere": elsewhere,
-        "capitalise": _capitalise,
-        "breakable": _breakable,
-    }
-    return environment.get_template("report.html.j2").render(
+    templates = environment()
+    templates.filters |= {"capitalise": _capitalise, "breakable": _breakable}
+    return templates.get_template("report.html.j2").render(
         replay=replay,
-        style=Markup(files("gpu.replaying").joinpath("templates/report.css").read_text(encoding="utf-8")),
-        models=models(replay),
+        style=style(),
+        models=models(replay.trace),
         setting=setting(replay),
         findings=list(findings(replay)),
         measures=MEASURES,

@@ -8,7 +8,7 @@ from fly_theory.errors import unknown_name
 from fly_theory.rules.base import Rule
 from gpu.replaying.cases import Case
 from gpu.replaying.comparison import Comparison
-from gpu.replaying.estimates import CONFIDENCE, Estimate
+from gpu.replaying.estimates import CONFIDENCE, Estimate, Figures, plain
 from gpu.replaying.modes.consistency import Consistency
 from gpu.replaying.modes.found import ModeResult
 from gpu.replaying.on_blocks.result import BlockRuleResult
@@ -21,10 +21,7 @@ from gpu.trace import Trace
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
-__all__ = ["Figures", "Replay", "RuleResult"]
-
-# Estimates by the names of `gpu.replaying.measures.MEASURES`; None where a figure is not identified by the trace.
-Figures = Mapping[str, Estimate | None]
+__all__ = ["Replay", "RuleResult"]
 
 
 @dataclass(frozen=True)
@@ -79,9 +76,9 @@ class RuleResult:
         """As plain values."""
         return {
             "rule": self.spec,
-            "figures": _plain(self.figures),
-            "matched": None if self.matched is None else _plain(self.matched),
-            "baseline": None if self.baseline is None else _plain(self.baseline),
+            "figures": plain(self.figures),
+            "matched": None if self.matched is None else plain(self.matched),
+            "baseline": None if self.baseline is None else plain(self.baseline),
             "comparison": self.comparison and self.comparison.to_json(),
             "tv_histogram": {"edges": TV_EDGES, "counts": self.tv_histogram},
             "worst": [case.to_json() for case in self.worst],
@@ -161,7 +158,7 @@ class Replay:
                 "dtype": self.trace.manifest["dtype"],
             },
             "settings": asdict(self.settings) | {"confidence": CONFIDENCE},
-            "draft": _plain(self.draft),
+            "draft": plain(self.draft),
             "pair_modes": [found.to_json() for found in self.pair_modes],
             "consistency": None if self.consistency is None else self.consistency.to_json(),
             "rules": [result.to_json() for result in self.rules],
@@ -175,7 +172,3 @@ class Replay:
         from gpu.replaying.table import summary
 
         yield from summary(self, width=options.max_width)
-
-
-def _plain(figures: Figures) -> dict[str, Any]:
-    return {name: None if estimate is None else estimate.to_json() for name, estimate in figures.items()}

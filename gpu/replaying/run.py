@@ -9,6 +9,7 @@ import torch
 
 from fly_theory.errors import InvalidInput
 from fly_theory.provenance import provenance
+from gpu.devices import resolve_device
 from gpu.replaying.baselines import own_law
 from gpu.replaying.bounding import check_bounding
 from gpu.replaying.by_shard import tally_by_shard
@@ -147,7 +148,7 @@ def replay(
         epsilon=epsilon,
         eta=eta,
         dtype=dtype,
-        device=_resolve_device(device),
+        device=resolve_device(device),
     )
     if resume and out is None:
         msg = "resume needs the folder that the killed run was given as out"
@@ -191,12 +192,6 @@ def _check_for_trees(trace: TreeTrace, **given: Any) -> None:
     if unknown:
         msg = f"{trace.path} holds draft trees, of which replay knows no {' and no '.join(unknown)}"
         raise InvalidInput(msg)
-
-
-def _resolve_device(device: str) -> str:
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    return device
 
 
 def _provenance(trace: Trace, settings: ReplaySettings, by: Executor) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from fly_theory.distributions import warp
 from fly_theory.errors import InvalidInput
+from gpu.devices import resolve_device
 from gpu.trace import Trace, TraceBlock
 
 __all__ = ["DTYPES", "ReplaySettings", "drawn_temperature"]
@@ -41,9 +42,7 @@ class ReplaySettings:
         if self.device not in ("cpu", "cuda"):
             msg = f"device={self.device!r}; allowed are auto, cpu and cuda"
             raise InvalidInput(msg)
-        if self.device == "cuda" and not torch.cuda.is_available():
-            msg = "device='cuda', but torch sees no CUDA device; use 'cpu' or 'auto'"
-            raise InvalidInput(msg)
+        resolve_device(self.device)
         warp(torch.zeros(1), **self.law)
 
     @property

@@ -11,12 +11,12 @@ from fly_theory.rules.base import Rule
 from fly_theory.rules.lossless import Lossless
 from gpu.replaying.cases import examine
 from gpu.replaying.comparison import compare
-from gpu.replaying.estimates import CONFIDENCE, Estimate, difference, estimate
+from gpu.replaying.estimates import CONFIDENCE, Estimate, Figures, difference, estimate
 from gpu.replaying.measures import BASELINE, DISTANCES, LEAST, MATCHED, MEASURES
 from gpu.replaying.modes import ZERO_RESIDUAL, Consistency, Level, mode_results
 from gpu.replaying.on_blocks.summary import block_notes, summarise_block_rules
 from gpu.replaying.plan import Plan
-from gpu.replaying.result import Figures, Replay, RuleResult
+from gpu.replaying.result import Replay, RuleResult
 from gpu.replaying.settings import ReplaySettings
 from gpu.replaying.tally import TV_EDGES, Tally
 from gpu.replaying.tallying import Tallies

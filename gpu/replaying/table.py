@@ -7,9 +7,9 @@ from rich.table import Table
 from rich.text import Text
 
 from fly_theory.cli.output import table as new_table
-from gpu.replaying.estimates import Estimate
+from gpu.replaying.estimates import Estimate, Figures
 from gpu.replaying.mode_table import mode_table
-from gpu.replaying.result import Figures, Replay
+from gpu.replaying.result import Replay
 from gpu.replaying.wording import certified, half_width, interval, number, percent, ratio, setting
 
 __all__ = ["summary"]

@@ -5,6 +5,8 @@ import math
 from gpu.replaying.estimates import Estimate
 from gpu.replaying.modes import Consistency
 from gpu.replaying.result import Replay
+from gpu.replaying.settings import ReplaySettings
+from gpu.trace import Trace
 
 __all__ = [
     "certified",
@@ -104,17 +106,24 @@ def consistency(found: Consistency) -> str:
 
 def setting(replay: Replay) -> str:
     """One line: what was replayed, and at which law."""
-    warpers = "".join(f", {name.replace('_', '-')} {value:g}" for name, value in replay.settings.warpers.items())
     return (
         f"{replay.positions} positions in {len(replay.trace)} blocks of {replay.trace.draft_length} draft tokens, "
-        f"{replay.prompts} prompt{'s' if replay.prompts > 1 else ''}, V = {replay.trace.vocabulary}, "
-        f"temperature {replay.settings.temperature:g}{warpers}"
+        f"{conditions(replay.trace, replay.settings, replay.prompts)}"
     )
 
 
-def models(replay: Replay) -> str:
-    """Which pair was replayed."""
-    identity = replay.trace.manifest["source"].get("models")
+def conditions(trace: Trace, settings: ReplaySettings, prompts: int) -> str:
+    """Prompts, vocabulary, temperature and warpers."""
+    warpers = "".join(f", {name.replace('_', '-')} {value:g}" for name, value in settings.warpers.items())
+    return (
+        f"{prompts} prompt{'s' if prompts > 1 else ''}, V = {trace.vocabulary}, "
+        f"temperature {settings.temperature:g}{warpers}"
+    )
+
+
+def models(trace: Trace) -> str:
+    """Which pair a trace is of."""
+    identity = trace.manifest["source"].get("models")
     return f"target {identity['target']['name']}, draft {identity['draft']['name']}" if identity else "an unnamed pair"
 
 

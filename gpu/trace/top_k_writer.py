@@ -6,12 +6,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from fly_theory.errors import CaptureError, InvalidInput, ShapeError
-from gpu.trace.header import MANIFEST, TOKENIZER, TraceHeader
+from fly_theory.errors import InvalidInput, ShapeError
+from gpu.trace.header import TOKENIZER, TraceHeader
 from gpu.trace.opening import open_trace
 from gpu.trace.reader import Trace
 from gpu.trace.top_k import TOP_K_DTYPES, TopKBlock, TopKHeader, TopRows, top_k_of
-from gpu.trace.writer import TraceWriter, at_own_width, places_as_tensors
+from gpu.trace.writer import TraceWriter, at_own_width, new_folder, places_as_tensors
 
 __all__ = ["TopKWriter", "top_k_header", "truncate_trace"]
 
@@ -113,10 +113,7 @@ def truncate_trace(trace: Trace | str | Path, folder: str | Path, k: int) -> Pat
     if type(trace) is not Trace:
         msg = f"{trace!r} has no whole rows; only traces of blocks can be truncated"
         raise InvalidInput(msg)
-    folder = Path(folder)
-    if (folder / MANIFEST).exists():
-        msg = f"{folder} holds a trace already; choose an empty or a new folder"
-        raise CaptureError(msg)
+    folder = new_folder(folder)
     temperature = float(trace.manifest["source"].get("settings", {}).get("temperature") or 1)
     header = top_k_header(_header_of(trace), k, temperature=temperature)
     with TopKWriter(folder, header) as writer:

@@ -1,18 +1,16 @@
 """Writing a trace of draft trees, tree by tree, as `TraceWriter` writes blocks."""
 
 from collections.abc import Iterable, Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from fly_theory.errors import CaptureError, InvalidInput, ShapeError
+from fly_theory.errors import InvalidInput, ShapeError
 from fly_theory.trees.tree import Drawing
-from gpu.trace.header import MANIFEST
 from gpu.trace.tree import TraceTree, TreeHeader
-from gpu.trace.writer import TraceWriter, as_stored, places_as_tensors
+from gpu.trace.writer import TraceWriter, as_stored, looked_ahead, new_folder, places_as_tensors
 
 __all__ = ["TreeWriter", "write_trees"]
 
@@ -90,15 +88,8 @@ def write_trees(
     InvalidInput, ShapeError, CaptureError
         No tree at all, or as `TreeWriter`.
     """
-    folder = Path(path)
-    if (folder / MANIFEST).exists():
-        msg = f"{folder} holds a trace already; choose an empty or a new folder"
-        raise CaptureError(msg)
-    remaining = iter(trees)
-    first = next(remaining, None)
-    if first is None:
-        msg = "trees is empty; a trace has at least one tree"
-        raise InvalidInput(msg)
+    folder = new_folder(path)
+    first, all_trees = looked_ahead(trees, "tree")
     header = TreeHeader(
         draft_length=max(_depths(first.parents.tolist())),
         target_vocabulary=first.target_logits.shape[-1],
@@ -111,7 +102,7 @@ def write_trees(
         drawing=drawing,
     )
     with TreeWriter(folder, header) as writer:
-        for tree in chain([first], remaining):
+        for tree in all_trees:
             writer.append(tree)
         writer.finish()
     return folder

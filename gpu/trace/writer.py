@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import torch
 from safetensors.torch import save
@@ -20,6 +20,8 @@ from gpu.trace.block import TraceBlock
 from gpu.trace.header import DTYPES, MANIFEST, SHARDS, TOKENIZER, TraceHeader, read_manifest, shard_file
 from gpu.trace.opening import open_trace
 from gpu.trace.reader import Trace, check_content, check_size
+
+Item = TypeVar("Item")
 
 
 class TraceWriter:
@@ -187,15 +189,8 @@ def write_trace(
     InvalidInput, ShapeError, CaptureError
         No block at all, or as `TraceWriter`.
     """
-    folder = Path(path)
-    if (folder / MANIFEST).exists():
-        msg = f"{folder} holds a trace already; choose an empty or a new folder"
-        raise CaptureError(msg)
-    remaining = iter(blocks)
-    first = next(remaining, None)
-    if first is None:
-        msg = "blocks is empty; a trace has at least one block"
-        raise InvalidInput(msg)
+    folder = new_folder(path)
+    first, all_blocks = looked_ahead(blocks, "block")
     header = TraceHeader(
         draft_length=first.tokens.shape[0],
         target_vocabulary=first.target_logits.shape[-1],
@@ -206,10 +201,29 @@ def write_trace(
         source={} if source is None else source,
     )
     with TraceWriter(folder, header) as writer:
-        for block in chain([first], remaining):
+        for block in all_blocks:
             writer.append(block)
         writer.finish()
     return folder
+
+
+def new_folder(path: str | Path) -> Path:
+    """A folder for a trace; refused when it holds one."""
+    folder = Path(path)
+    if (folder / MANIFEST).exists():
+        msg = f"{folder} holds a trace already; choose an empty or a new folder"
+        raise CaptureError(msg)
+    return folder
+
+
+def looked_ahead(items: Iterable[Item], what: str) -> tuple[Item, Iterator[Item]]:
+    """The first of the items a trace is made of, and all of them; refused when there is none."""
+    remaining = iter(items)
+    first = next(remaining, None)
+    if first is None:
+        msg = f"{what}s is empty; a trace has at least one {what}"
+        raise InvalidInput(msg)
+    return first, chain([first], remaining)
 
 
 def reshard(source: str | Path, destination: str | Path, *, blocks_per_shard: int) -> Path:

@@ -1,10 +1,9 @@
 """What a replay found about a block rule, as data."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpu.replaying.estimates import Estimate
+from gpu.replaying.estimates import Estimate, Figures, plain
 from gpu.replaying.modes import ModeResult
 from gpu.replaying.on_blocks.setting import BlockSetting
 
@@ -30,7 +29,7 @@ class BlockRuleResult:
 
     setting: BlockSetting
     draft_length: int
-    figures: Mapping[str, Estimate | None]
+    figures: Figures
     modes: tuple[ModeResult, ...] = ()
 
     def __getitem__(self, name: str) -> Estimate | None:
@@ -51,6 +50,6 @@ class BlockRuleResult:
         return {
             "rule": self.spec,
             "draft_length": self.draft_length,
-            "figures": {name: figure and figure.to_json() for name, figure in self.figures.items()},
+            "figures": plain(self.figures),
             "modes": [found.to_json() for found in self.modes],
         }

@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Any
 from fly_theory.errors import unknown_name
 from fly_theory.registry import tree_rule
 from fly_theory.trees import TreeRule
-from gpu.replaying.estimates import CONFIDENCE, Estimate
+from gpu.replaying.estimates import CONFIDENCE, Estimate, Figures, plain
 from gpu.replaying.settings import ReplaySettings
 from gpu.trace import TreeTrace
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
-__all__ = ["Figures", "TreeReplay", "TreeRuleResult"]
-
-# Estimates by the names of `TREE_MEASURES`; None where a figure is not identified by the trace.
-Figures = Mapping[str, Estimate | None]
+__all__ = ["TreeReplay", "TreeRuleResult"]
 
 
 @dataclass(frozen=True)
@@ -54,9 +51,9 @@ class TreeRuleResult:
         """As plain values."""
         return {
             "rule": self.spec,
-            "figures": _plain(self.figures),
-            "matched": None if self.matched is None else _plain(self.matched),
-            "baseline": None if self.baseline is None else _plain(self.baseline),
+            "figures": plain(self.figures),
+            "matched": None if self.matched is None else plain(self.matched),
+            "baseline": None if self.baseline is None else plain(self.baseline),
             "notes": self.notes,
         }
 
@@ -114,7 +111,7 @@ class TreeReplay:
                 "dtype": self.trace.manifest["dtype"],
             },
             "settings": asdict(self.settings) | {"confidence": CONFIDENCE},
-            "draft": _plain(self.draft),
+            "draft": plain(self.draft),
             "rules": [result.to_json() for result in self.rules],
             "notes": self.notes,
             "provenance": self.provenance,
@@ -124,7 +121,3 @@ class TreeReplay:
         from gpu.replaying.on_trees.table import summary
 
         yield from summary(self, width=options.max_width)
-
-
-def _plain(figures: Figures) -> dict[str, Any]:
-    return {name: None if estimate is None else estimate.to_json() for name, estimate in figures.items()}

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fly_theory.trees import TreeRule
-from gpu.replaying.estimates import CONFIDENCE, Estimate, difference, estimate
+from gpu.replaying.estimates import CONFIDENCE, Estimate, Figures, difference, estimate
 from gpu.replaying.measures import BASELINE, MATCHED
 from gpu.replaying.on_trees.measures import TREE_MEASURES, why_no_first_law
-from gpu.replaying.on_trees.result import Figures, TreeReplay, TreeRuleResult
+from gpu.replaying.on_trees.result import TreeReplay, TreeRuleResult
 from gpu.replaying.settings import ReplaySettings
 from gpu.replaying.tally import Tally
 from gpu.replaying.wording import elsewhere

@@ -7,8 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fly_theory.cli.output import table as new_table
-from gpu.replaying.estimates import Estimate
-from gpu.replaying.on_trees.result import Figures, TreeReplay
+from gpu.replaying.estimates import Estimate, Figures
+from gpu.replaying.on_trees.result import TreeReplay
 from gpu.replaying.on_trees.wording import setting
 from gpu.replaying.wording import half_width, number, percent, ratio
 
