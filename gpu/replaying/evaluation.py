@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from fly_theory.errors import FlyTheoryError
+from fly_theory.rules.base import Rule
 from gpu.replaying.compilation import compiled
-from gpu.replaying.measures import UNDEFINED, measure_draft, measure_rows, of_block
+from gpu.replaying.measures import UNDEFINED, Pair, measure_draft, measure_rows, of_block
 from gpu.replaying.plan import Plan
 from gpu.trace import TraceBlock
 
@@ -35,6 +36,7 @@ class Evaluator:
         self._further = plan.further if detectors is None else (*plan.further, detectors)
         self._checked = detectors is None or not detectors.report_stuck
         self._most_rows: int | None = None
+        self._rooms: Tensor | None = None
         self._compiled: dict[tuple[int, int], Stage] = {}
 
     def __call__(self, block: TraceBlock) -> list[Values]:
@@ -59,21 +61,36 @@ class Evaluator:
         return [{name: torch.cat([a[name], b[name]]) for name in a} for a, b in zip(first, second, strict=True)]
 
     def _evaluate(self, target: Tensor, draft: Tensor, tokens: Tensor) -> list[Values]:
-        p, q = self._plan.settings.law_of(target), self._plan.settings.law_of(draft)
-        found = [self._run(0, self._pair, p, q, target, tokens)]
+        p, q = (
+            self._plan.settings.law_of(logits, room=room)
+            for logits, room in zip((target, draft), self._room(target), strict=True)
+        )
+        of_pair, pair = self._run(0, self._pair, p, q, target, tokens)
+        found = [of_pair]
         for number, rule in enumerate(self._plan.rules, start=1):
-            stage = partial(measure_rows, rule, further=self._further, checked=self._checked)
-            found.append(self._run(number, stage, p, q, tokens))
+            found.append(self._run(number, partial(self._rule, rule), *pair, tokens))
         fetched = _fetched(found)
         for rule, values in zip(self._plan.rules, fetched[1:], strict=True):
             if UNDEFINED in values and values.pop(UNDEFINED).any():
-                measure_rows(rule, p, q, tokens)  # raises, and names the row
+                measure_rows(rule, pair, tokens)  # raises, and names the row
         return fetched
 
-    def _pair(self, p: Tensor, q: Tensor, target: Tensor, tokens: Tensor) -> Values:
-        found = measure_draft(p, q, tokens)
+    def _room(self, logits: Tensor) -> list[Tensor]:
+        """Memory for p and q, kept from one block to the next: on CPU, fresh memory takes longer than a softmax."""
+        if self._rooms is None or self._rooms.shape[1] < len(logits) or self._rooms.shape[2:] != logits.shape[1:]:
+            settings = self._plan.settings
+            self._rooms = torch.empty(2, *logits.shape, dtype=settings.torch_dtype, device=settings.device)
+        return list(self._rooms[:, : len(logits)])
+
+    def _pair(self, p: Tensor, q: Tensor, target: Tensor, tokens: Tensor) -> tuple[Values, Pair]:
+        pair = Pair.of(p, q)
+        found = measure_draft(pair, tokens)
         detectors = self._plan.detectors
-        return found if detectors is None else found | detectors.of_pair(p, q, tokens, target)
+        return (found if detectors is None else found | detectors.of_pair(p, q, tokens, target)), pair
+
+    def _rule(self, rule: Rule, *pair_and_tokens: Tensor) -> Values:
+        *pair, tokens = pair_and_tokens
+        return measure_rows(rule, Pair(*pair), tokens, self._further, checked=self._checked)
 
     def _run(self, number: int, stage: Stage, *arguments: Tensor) -> Any:
         """Run a stage, compiled for these shapes if the plan asks for it and the stage can be compiled."""

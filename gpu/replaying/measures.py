@@ -12,7 +12,7 @@ from fly_theory.closed_form import block_efficiency
 from fly_theory.distributions import trusted_inputs
 from fly_theory.rules.accept_set import AllowedSetRule
 from fly_theory.rules.base import Rule, lacks_residual
-from gpu.replaying.logarithm import log, log_of_one_and_share
+from gpu.replaying.elementary import largest, log, log_of_one_and_share
 
 __all__ = [
     "BASELINE",
@@ -25,6 +25,7 @@ __all__ = [
     "Further",
     "Judged",
     "Measure",
+    "Pair",
     "efficiency",
     "measure",
     "measure_draft",
@@ -119,6 +120,30 @@ LEAST = "least_"
 MOST = "most_"
 
 
+class Pair(NamedTuple):
+    """Target and draft on some rows of a block, and what every rule needs of them.
+
+    p, q : (rows, V)
+        Target and draft.
+    peak : (rows, 1)
+        The greatest probability of the target.
+    apart : (rows,)
+        TV(p, q).
+    """
+
+    p: Array
+    q: Array
+    peak: Array
+    apart: Array
+
+    @classmethod
+    def of(cls, p: Array, q: Array) -> "Pair":
+        """A pair of valid rows."""
+        xp = array_namespace(p, q)
+        with trusted_inputs():
+            return cls(p, q, xp.max(p, axis=-1, keepdims=True), divergence.total_variation(p, q))
+
+
 class Judged(NamedTuple):
     """What a rule does on some rows of a block.
 
@@ -164,38 +189,36 @@ def measure(
         The rule rejects in some row and has nothing to redraw from. Unless `checked`: then the measures of the output
         (`DISTANCES`, also with the prefix `matched_`) mean nothing in that row.
     """
-    return of_block(measure_rows(rule, p, q, tokens, further, checked=checked))
+    return of_block(measure_rows(rule, Pair.of(p, q), tokens, further, checked=checked))
 
 
 def measure_rows(
-    rule: Rule, p: Array, q: Array, tokens: Array, further: Iterable[Further] = (), *, checked: bool = True
+    rule: Rule, pair: Pair, tokens: Array, further: Iterable[Further] = (), *, checked: bool = True
 ) -> dict[str, Array]:
     """`measure` on any rows of a block, one value a row: what `of_block` needs in place of the values of a block."""
+    p, q = pair.p, pair.q
+    xp = array_namespace(p, q)
     with trusted_inputs():
         verdict = rule.verdict(p, q)
         out = rule.induced_from(verdict, q, checked=checked)
-        measures = efficiency(verdict.accepted, q, tokens) | _distances(p, q, out, verdict.accepted)
+        rejected = xp.sum(q - verdict.accepted, axis=-1)
+        compared = _compared(pair, out)
+        measures = efficiency(verdict.accepted, q, tokens) | _distances(compared, rejected)
         if isinstance(rule, AllowedSetRule):
-            target = rule.matched_target(p)
-            covered = array_namespace(q).minimum(q, target)
-            measures |= _prefixed(MATCHED, _distances(target, q, out, verdict.accepted))
-            measures |= _prefixed(BASELINE, efficiency(covered, q, tokens))
-            measures[f"{BASELINE}tv"] = divergence.total_variation(p, target)
+            measures |= _matched(rule, pair, tokens, compared, rejected)
         judged = Judged(rule, p, q, verdict.accepted, out, tokens)
         for values in further:
             measures |= values(judged)
         if checked and not holds_values(out):
-            xp = array_namespace(q)
-            lacking = lacks_residual(xp.sum(q - verdict.accepted, axis=-1), verdict.residual)
-            measures[UNDEFINED] = xp.astype(lacking, q.dtype)
+            measures[UNDEFINED] = xp.astype(lacks_residual(rejected, verdict.residual), q.dtype)
     return measures
 
 
-def measure_draft(p: Array, q: Array, tokens: Array) -> dict[str, Array]:
+def measure_draft(pair: Pair, tokens: Array) -> dict[str, Array]:
     """The pair itself: the distances of the draft from the target, and which draft tokens q gives no mass; (rows,)."""
-    xp = array_namespace(p, q)
-    with trusted_inputs():
-        distances = _distances(p, q, q, q)
+    q, apart = pair.q, pair.apart
+    xp = array_namespace(q)
+    distances = _distances(_compared(pair, q), xp.zeros_like(apart))
     return distances | {"impossible_drafts": xp.astype(take(q, tokens) == 0, q.dtype)}
 
 
@@ -219,18 +242,63 @@ def efficiency(accepted: Array, q: Array, tokens: Array) -> dict[str, Array]:
     }
 
 
-def _distances(target: Array, q: Array, out: Array, accepted: Array) -> dict[str, Array]:
+class _Compared(NamedTuple):
+    """An output beside a target.
+
+    target, out, ratio, logs : (rows, V)
+        Both distributions, t = out / target, and log t; finite, and without meaning where target or out is 0.
+    modes : (rows, V)
+        Which tokens are most probable under the target.
+    apart : (rows,)
+        Total variation between the target and the draft.
+    """
+
+    target: Array
+    out: Array
+    ratio: Array
+    logs: Array
+    modes: Array
+    apart: Array
+
+
+def _compared(pair: Pair, out: Array) -> _Compared:
+    xp = array_namespace(out)
+    ratio = out * (1 / xp.clip(pair.p, min=xp.finfo(out.dtype).smallest_normal))
+    return _Compared(pair.p, out, ratio, log(ratio), pair.p == pair.peak, pair.apart)
+
+
+def _matched(rule: AllowedSetRule, pair: Pair, tokens: Array, compared: _Compared, rejected: Array) -> dict[str, Array]:
+    """The measures against the matched target p_A, and those of its lossless verification.
+
+    On A, out / p_A is p(A) times out / p, and so one logarithm a token serves both; TV(p, p_A) is 1 - p(A).
+    """
+    p, q = pair.p, pair.q
+    xp = array_namespace(p, q)
+    allowed = xp.where(rule.allowed_set(p), p, xp.zeros_like(p))
+    mass = xp.sum(allowed, axis=-1, keepdims=True)
+    target = rule.matched_target(p)
+    matched = _Compared(
+        target=target,
+        out=compared.out,
+        ratio=mass * compared.ratio,
+        logs=log(mass) + compared.logs,
+        modes=allowed == xp.max(allowed, axis=-1, keepdims=True),
+        apart=divergence.total_variation(target, q),
+    )
+    baseline = efficiency(xp.minimum(q, target), q, tokens) | {"tv": 1 - mass[..., 0]}
+    return _prefixed(MATCHED, _distances(matched, rejected)) | _prefixed(BASELINE, baseline)
+
+
+def _distances(compared: _Compared, rejected: Array) -> dict[str, Array]:
     """The divergences of `fly_theory.divergence` and the other distances, from sums that share their terms.
 
     With t = out / target, Jensen-Shannon is sum (target + out)/2 log(1 + |target - out| / (target + out)) less half of
     sum min(target, out) |log t|: two logarithms a token, and none that loses digits where out is close to the target.
     """
+    target, out, ratio, logs, modes, apart = compared
     xp = array_namespace(target, out)
-    tiny, zero = xp.finfo(out.dtype).smallest_normal, xp.zeros_like(out)
+    zero = xp.zeros_like(out)
     gap, both = xp.abs(target - out), target + out
-    ratio = out * (1 / xp.clip(target, min=tiny))
-    logs = log(xp.clip(ratio, min=tiny))
-    peak = xp.max(target, axis=-1, keepdims=True)
 
     def total(terms: Array) -> Array:
         return xp.sum(terms, axis=-1)
@@ -240,18 +308,15 @@ def _distances(target: Array, q: Array, out: Array, accepted: Array) -> dict[str
     middle = total(both * log_of_one_and_share(gap, both))
     shared = total(xp.minimum(target, out) * xp.abs(logs))
     tv = total(gap) / 2
-    rejected = total(q - accepted)
     return {
         "tv": tv,
         "kl": _infinite_where(missing > 0, positive_part(-total(target * logs))),
         "reverse_kl": _infinite_where(outside > 0, positive_part(total(out * logs))),
         "js": positive_part(middle - shared) / 2,
-        "max_ratio": _infinite_where(outside > 0, xp.max(ratio, axis=-1)),
+        "max_ratio": _infinite_where(outside > 0, largest(ratio)),
         # The gap is never negative; rounding would make it so.
-        "waste": positive_part(tv - total(xp.abs(target - q)) / 2 + rejected),
-        "argmax_flip": xp.astype(
-            xp.max(xp.where(target == peak, out, zero), axis=-1) < xp.max(out, axis=-1), out.dtype
-        ),
+        "waste": positive_part(tv - apart + rejected),
+        "argmax_flip": xp.astype(largest(xp.where(modes, out, zero)) < largest(out), out.dtype),
         "outside_support": outside,
     }
 

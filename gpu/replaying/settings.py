@@ -64,8 +64,8 @@ class ReplaySettings:
         """Target p (K+1, V), the row of the bonus token included, and draft q (K, V) of a block."""
         return self.law_of(block.target_logits), self.law_of(block.draft_logits)
 
-    def law_of(self, logits: Tensor) -> Tensor:
-        """The distributions (..., V) that logits (..., V) become.
+    def law_of(self, logits: Tensor, *, room: Tensor | None = None) -> Tensor:
+        """The distributions (..., V) that logits (..., V) become, in `room` (..., V) where that can be filled.
 
         Without warpers this is the softmax of torch, several times as fast as the one `warp` spells out, normalised
         once more, since in float32 its sums are off by some 1e-6. Rows that have none, whose every entry it makes NaN,
@@ -74,7 +74,7 @@ class ReplaySettings:
         logits = logits.to(self.device)
         if not self.warpers and self.temperature > 0:
             tempered = logits if self.temperature == 1 else logits.to(self.torch_dtype) / self.temperature
-            law = torch.softmax(tempered, dim=-1, dtype=self.torch_dtype)
+            law = torch.softmax(tempered, dim=-1, dtype=self.torch_dtype, out=room)
             if not law[..., 0].isnan().any():
                 return law.div_(law.sum(dim=-1, keepdim=True))
         return warp(logits.to(self.torch_dtype), **self.law)

@@ -16,7 +16,7 @@ from fly_theory.rules.base import Rule
 from gpu.replaying.certified.cells import Cells
 from gpu.replaying.certified.heads import cells_of_rows, cells_of_top
 from gpu.replaying.certified.measures import draft_bounds, rule_bounds
-from gpu.replaying.measures import measure, measure_draft
+from gpu.replaying.measures import Pair, measure, measure_draft
 from tests.strategies import pairs, rule_objects
 
 # They sort the whole vocabulary.
@@ -89,7 +89,7 @@ def test_the_largest_ratio_is_bounded_however_large_it_is(ratio: float) -> None:
 @given(st.data(), pairs())
 def test_intervals_of_the_pair_itself(data: st.DataObject, pair: tuple[np.ndarray, np.ndarray]) -> None:
     p, q, tokens = rows(pair, data.draw(st.sampled_from(np.flatnonzero(pair[1]).tolist())))
-    exact = measure_draft(p, q, tokens)
+    exact = measure_draft(Pair.of(p, q), tokens)
     for name, (low, high) in draft_bounds(seen_by_top(p, q, tokens, data.draw(st.integers(1, len(pair[0]))))).items():
         assert float(low) <= float(exact[name]) * (1 + ROUNDING) + ROUNDING, name
         assert float(high) >= float(exact[name]) * (1 - ROUNDING) - ROUNDING, name

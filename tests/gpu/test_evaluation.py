@@ -14,8 +14,10 @@ from fly_theory.rules.base import Rule, Verdict
 from gpu import TraceBlock
 from gpu.replaying import evaluation
 from gpu.replaying.compilation import worth_compiling
+from gpu.replaying.compilation.sweeps import order_by_sweeps
+from gpu.replaying.elementary import largest, log, log_of_one_and_share
 from gpu.replaying.evaluation import Evaluator
-from gpu.replaying.logarithm import log, log_of_one_and_share
+from gpu.replaying.measures import Pair
 from gpu.replaying.plan import Plan
 from gpu.replaying.settings import ReplaySettings
 from gpu.replaying.tallying import tally_blocks
@@ -130,11 +132,11 @@ def test_rows_that_do_not_fit_are_halved_and_the_notes_say_so(
     seen: list[int] = []
     whole = evaluation.measure_rows
 
-    def tight(rule: Rule, p: torch.Tensor, *rest: Any, **more: Any) -> Any:
-        seen.append(len(p))
-        if len(p) > 1:
+    def tight(rule: Rule, pair: Pair, *rest: Any, **more: Any) -> Any:
+        seen.append(len(pair.p))
+        if len(pair.p) > 1:
             raise error
-        return whole(rule, p, *rest, **more)
+        return whole(rule, pair, *rest, **more)
 
     plans = plan("lenience:l=0.5", "min-p:base=0.2", dtype="float64")
     blocks = list(traces.blocks(2, k=3))
@@ -178,13 +180,40 @@ def test_peak_memory_does_not_grow_with_the_trace(tmp_path: Path) -> None:
     assert peaks[1] < 1.1 * peaks[0]
 
 
-# -- logarithms --------------------------------------------------------------------------------------------------------
+# -- how a stage is computed -------------------------------------------------------------------------------------------
+
+
+def _graph(function: Any, *inputs: torch.Tensor) -> torch.fx.GraphModule:
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    return make_fx(function, tracing_mode="fake")(*inputs)
+
+
+def test_sweeps_wait_for_all_numbers_found_before_and_nothing_is_computed_twice() -> None:
+    def stage(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        spread = ((x - x.mean(-1, keepdim=True)) ** 2).sum(-1)
+        beyond = torch.where(x > x.amax(-1, keepdim=True) / 2, x, 0).sum(-1, keepdim=True)
+        return spread, (x.mean(-1, keepdim=True) + beyond * x).amax(-1)
+
+    x = torch.randn(3, 50, generator=torch.Generator().manual_seed(0))
+    ordered = _graph(stage, x)
+    order_by_sweeps(ordered.graph)
+    ordered.recompile()
+    for ours, plain in zip(ordered(x), stage(x), strict=True):
+        assert torch.equal(ours, plain)
+    made = [str(node.target) for node in ordered.graph.nodes]
+    assert made.count("aten.mean.dim") == 1
+    # Mean and threshold of the first sweep are held together, the sum of the second one alone.
+    assert [len(node.args[0]) for node in ordered.graph.nodes if "cat" in str(node.target)] == [2, 1]
+    first_wide = next(at for at, node in enumerate(ordered.graph.nodes) if "sub.Tensor" in str(node.target))
+    assert first_wide > made.index("aten.as_strided.default")
+
+
+# -- logarithms and maxima ---------------------------------------------------------------------------------------------
 
 
 def _traced(function: Any, *inputs: torch.Tensor) -> torch.Tensor:
-    from torch.fx.experimental.proxy_tensor import make_fx
-
-    result: torch.Tensor = make_fx(function, tracing_mode="fake")(*inputs)(*inputs)
+    result: torch.Tensor = _graph(function, *inputs)(*inputs)
     return result
 
 
@@ -200,6 +229,20 @@ def test_logarithms_of_the_compiled_pass_agree_with_the_library() -> None:
     part[:3], whole[:2] = torch.tensor([0.0, 0.0, 0.0]), torch.tensor([0.0, 1.0])
     shares = torch.where(whole > 0, part.double() / whole.double(), 0)
     assert float((_traced(log_of_one_and_share, part, whole).double() - shares.log1p()).abs().max()) < 2e-7
+
+
+def test_a_logarithm_is_finite_where_there_is_none() -> None:
+    nothing = torch.tensor([0.0, 1e-45, 1e-39])
+    for found in (log(nothing), _traced(log, nothing)):
+        assert bool(found.isfinite().all())
+        assert bool((found < -87).all())
+
+
+def test_the_largest_of_numbers_that_are_not_negative() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.cat([torch.rand(40, 60, generator=generator) ** 40, torch.zeros(1, 60), torch.full((1, 60), torch.inf)])
+    for found in (largest(x), _traced(largest, x), largest(x.double()).float()):
+        assert torch.equal(found, x.amax(-1))
 
 
 @pytest.mark.usefixtures("uncompiled")
