@@ -62,13 +62,15 @@ def largest(x: Tensor) -> Tensor:
 
 
 def _polynomial(coefficients: tuple[float, ...], x: Tensor, square: Tensor) -> Tensor:
-    """The value at x, by Estrin's scheme: pairs are combined side by side, where Horner's waits for every step."""
-    terms: list[Tensor | float] = list(coefficients)
-    power = x
-    while len(terms) > 1:
-        pairs = zip(terms[0::2], terms[1::2], strict=False)
-        terms = [high * power + low for low, high in pairs] + terms[len(terms) // 2 * 2 :]
-        power = square if power is x else power * power
-    (value,) = terms
-    assert isinstance(value, Tensor)
+    """The value at x: even and odd powers side by side, so that half the steps wait for one another.
+
+    No power beyond the square, which underflows where x is small: that takes many times as long as any other product.
+    """
+    return _horner(coefficients[0::2], square) + x * _horner(coefficients[1::2], square)
+
+
+def _horner(coefficients: tuple[float, ...], x: Tensor) -> Tensor:
+    value = torch.full_like(x, coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        value = value * x + coefficient
     return value
