@@ -285,7 +285,7 @@ def _matched(rule: AllowedSetRule, pair: Pair, tokens: Array, compared: _Compare
         modes=allowed == xp.max(allowed, axis=-1, keepdims=True),
         apart=divergence.total_variation(target, q),
     )
-    baseline = efficiency(xp.minimum(q, target), q, tokens) | {"tv": 1 - mass[..., 0]}
+    baseline = efficiency(xp.minimum(q, target), q, tokens) | {"tv": positive_part(1 - mass[..., 0])}
     return _prefixed(MATCHED, _distances(matched, rejected)) | _prefixed(BASELINE, baseline)
 
 
