@@ -53,6 +53,7 @@ class Evaluator:
             except (MemoryError, RuntimeError) as error:
                 if rows == 1 or not _is_out_of_memory(error):
                     raise
+            self._rooms = None
             self._most_rows = half = (rows + 1) // 2
             self.notes.add(f"Rows of a block did not fit in memory together and were evaluated {half} at a time.")
         half = min(self._most_rows, (rows + 1) // 2)

@@ -1,5 +1,7 @@
 """How single operations of a traced stage are written for the compiler."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -24,20 +26,23 @@ def _tiled(x: Tensor) -> Tensor | None:
     return None if tile is None else x.reshape(*x.shape[:-1], width // tile, tile)
 
 
-def _sum(x: Tensor, dim: list[int] | None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+def _by_tiles(reduction: Callable[..., Tensor], x: Tensor, dim: list[int] | None, keepdim: bool) -> Tensor:
+    """A reduction over the last axis as one of the same kind over what it makes of each tile."""
     last = dim is not None and [axis % x.ndim for axis in dim] == [x.ndim - 1]
-    tiles = _tiled(x) if last and dtype is None and x.is_floating_point() else None
-    return NotImplemented if tiles is None else tiles.sum(-1).sum(-1, keepdim=keepdim)
+    tiles = _tiled(x) if last else None
+    return NotImplemented if tiles is None else reduction(reduction(tiles, -1), -1, keepdim=keepdim)
+
+
+def _sum(x: Tensor, dim: list[int] | None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+    return _by_tiles(torch.sum, x, dim, keepdim) if dtype is None and x.is_floating_point() else NotImplemented
 
 
 def _amax(x: Tensor, dim: list[int] = (), keepdim: bool = False) -> Tensor:
-    tiles = _tiled(x) if [axis % x.ndim for axis in dim] == [x.ndim - 1] else None
-    return NotImplemented if tiles is None else tiles.amax(-1).amax(-1, keepdim=keepdim)
+    return _by_tiles(torch.amax, x, dim, keepdim)
 
 
 def _amin(x: Tensor, dim: list[int] = (), keepdim: bool = False) -> Tensor:
-    tiles = _tiled(x) if [axis % x.ndim for axis in dim] == [x.ndim - 1] else None
-    return NotImplemented if tiles is None else tiles.amin(-1).amin(-1, keepdim=keepdim)
+    return _by_tiles(torch.amin, x, dim, keepdim)
 
 
 def _clamp(x: Tensor, min: float | None = None, max: float | None = None) -> Tensor:
@@ -61,11 +66,11 @@ def _log(x: Tensor) -> Tensor:
 
 
 def _div(x: Tensor, y: Tensor) -> Tensor:
-    if isinstance(y, Tensor) and x.ndim == y.ndim and y.shape[-1] == 1 < x.shape[-1]:
-        return x * (1 / y)
-    if isinstance(y, float) and y != 0:
-        return x * (1 / y)
-    return NotImplemented
+    if isinstance(y, Tensor):
+        once = x.ndim == y.ndim and y.shape[-1] == 1 < x.shape[-1]
+    else:
+        once = isinstance(y, float) and y != 0
+    return x * (1 / y) if once else NotImplemented
 
 
 # No NaN reaches a rule; without its care for NaN an extremum is one instruction in place of four.
