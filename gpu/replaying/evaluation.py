@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from fly_theory.errors import FlyTheoryError
-from fly_theory.rules.base import Rule
 from gpu.replaying.compilation import compiled
 from gpu.replaying.measures import UNDEFINED, Pair, measure_draft, measure_rows, of_block
 from gpu.replaying.plan import Plan
@@ -20,13 +19,17 @@ __all__ = ["Evaluator", "evaluator"]
 Values = dict[str, Tensor]
 Stage = Callable[..., Any]
 
+# Rules that share a stage: their loops load p and q once, and have more to do while they wait for a result. More of
+# them save little more, and take ever longer to compile.
+_TOGETHER = 2
+
 
 class Evaluator:
     """Evaluates blocks, one after the other, under one plan; `notes` says what a reader has to know about how.
 
-    The logits of a block become p and q once; then comes one stage for the pair and one a rule. Stages are the plain
-    functions of `measures`, or the same compiled where the plan says so and torch can. Rows that do not fit in memory
-    together are halved until they do, and later blocks are cut up the same way.
+    The logits of a block become p and q once; then comes one stage for the pair and one for every two rules. Stages are
+    the plain functions of `measures`, or the same compiled where the plan says so and torch can. Rows that do not fit
+    in memory together are halved until they do, and later blocks are cut up the same way.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -37,7 +40,7 @@ class Evaluator:
         self._checked = detectors is None or not detectors.report_stuck
         self._most_rows: int | None = None
         self._rooms: Tensor | None = None
-        self._compiled: dict[tuple[int, int], Stage] = {}
+        self._compiled: dict[tuple[tuple[int, ...], int], Stage] = {}
 
     def __call__(self, block: TraceBlock) -> list[Values]:
         """The values of the pair and of every rule in the order of the plan, one a row or one for the block; on CPU."""
@@ -66,10 +69,10 @@ class Evaluator:
             self._plan.settings.law_of(logits, room=room)
             for logits, room in zip((target, draft), self._room(target), strict=True)
         )
-        of_pair, pair = self._run(0, self._pair, p, q, target, tokens)
-        found = [of_pair]
-        for number, rule in enumerate(self._plan.rules, start=1):
-            found.append(self._run(number, partial(self._rule, rule), *pair, tokens))
+        of_pair, pair = self._run((), self._pair, p, q, target, tokens)
+        found, rules = [of_pair], range(len(self._plan.rules))
+        for first in rules[::_TOGETHER]:
+            found += self._of_rules(tuple(rules[first : first + _TOGETHER]), *pair, tokens)
         fetched = _fetched(found)
         for rule, values in zip(self._plan.rules, fetched[1:], strict=True):
             if UNDEFINED in values and values.pop(UNDEFINED).any():
@@ -89,28 +92,42 @@ class Evaluator:
         detectors = self._plan.detectors
         return (found if detectors is None else found | detectors.of_pair(p, q, tokens, target)), pair
 
-    def _rule(self, rule: Rule, *pair_and_tokens: Tensor) -> Values:
-        *pair, tokens = pair_and_tokens
-        return measure_rows(rule, Pair(*pair), tokens, self._further, checked=self._checked)
+    def _of_rules(self, numbers: tuple[int, ...], *pair_and_tokens: Tensor) -> list[Values]:
+        return self._run(numbers, partial(self._rules, numbers), *pair_and_tokens)
 
-    def _run(self, number: int, stage: Stage, *arguments: Tensor) -> Any:
-        """Run a stage, compiled for these shapes if the plan asks for it and the stage can be compiled."""
+    def _rules(self, numbers: tuple[int, ...], *pair_and_tokens: Tensor) -> list[Values]:
+        *pair, tokens = pair_and_tokens
+        return [
+            measure_rows(self._plan.rules[number], Pair(*pair), tokens, self._further, checked=self._checked)
+            for number in numbers
+        ]
+
+    def _one_by_one(self, numbers: tuple[int, ...], *pair_and_tokens: Tensor) -> list[Values]:
+        return [values for number in numbers for values in self._of_rules((number,), *pair_and_tokens)]
+
+    def _run(self, numbers: tuple[int, ...], stage: Stage, *arguments: Tensor) -> Any:
+        """Run the stage of some rules, or of the pair, compiled for these shapes if the plan asks for it."""
         if not self._plan.compiled:
             return stage(*arguments)
-        key = number, len(arguments[-1])
+        key = numbers, len(arguments[-1])
         if key not in self._compiled:
-            try:
-                self._compiled[key] = compiled(stage, *arguments)
-                return self._compiled[key](*arguments)
-            except FlyTheoryError:
-                raise
-            except Exception as error:
-                if _is_out_of_memory(error):
-                    raise
-                self._compiled[key] = stage
-                what = self._plan.rules[number - 1].spec if number else "the distances of the draft"
-                self.notes.add(f"Not compiled, and so slower: {what} ({_first_line(error)}).")
+            self._compiled[key] = self._prepared(numbers, stage, *arguments)
         return self._compiled[key](*arguments)
+
+    def _prepared(self, numbers: tuple[int, ...], stage: Stage, *arguments: Tensor) -> Stage:
+        """A stage compiled, or as it is if it cannot be; rules that cannot be compiled together are prepared alone."""
+        try:
+            prepared = compiled(stage, *arguments)
+        except FlyTheoryError:
+            raise
+        except Exception as error:
+            if _is_out_of_memory(error):
+                raise
+            prepared = stage
+            if len(numbers) <= 1:
+                what = self._plan.rules[numbers[0]].spec if numbers else "the distances of the draft"
+                self.notes.add(f"Not compiled, and so slower: {what} ({_first_line(error)}).")
+        return partial(self._one_by_one, numbers) if prepared is stage and len(numbers) > 1 else prepared
 
 
 def evaluator(plan: Plan) -> Evaluator:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch._inductor
 
 import fly_theory as ft
 from fly_theory.errors import ZeroResidualError
@@ -80,7 +81,7 @@ class Hollow(Rule):
 @pytest.fixture
 def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is traced is run as it is traced."""
-    monkeypatch.setattr(torch, "compile", lambda graph, **_: graph)
+    monkeypatch.setattr(torch._inductor, "compile", lambda graph, *_, **__: graph)
 
 
 @pytest.mark.usefixtures("uncompiled")
@@ -103,7 +104,7 @@ def test_a_machine_without_a_compiler_evaluates_as_it_is(monkeypatch: pytest.Mon
         msg = "no C++ compiler found\nmore about it"
         raise RuntimeError(msg)
 
-    monkeypatch.setattr(torch, "compile", broken)
+    monkeypatch.setattr(torch._inductor, "compile", broken)
     fast = Evaluator(plan("lossless", compiled=True))
     assert_close(fast(block()), Evaluator(plan("lossless"))(block()))
     assert "Not compiled, and so slower: lossless (no C++ compiler found)." in fast.notes

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from gpu.replaying.compilation.rewriting import REWRITTEN
 from gpu.replaying.compilation.sweeps import order_by_sweeps
@@ -23,6 +24,9 @@ _WORTH_COMPILING = 10**9
 _OPTIONS = {
     # Fused multiply-add.
     "cpp.enable_floating_point_contract_flag": "fast",
+    # Loops are cut for many threads, by tiles of rows too, and shared among those there are when they run.
+    "cpp.threads": 64,
+    "cpp.dynamic_threads": True,
     # All sums of one sweep in one loop.
     "cpp.max_horizontal_fusion_size": 1000,
     # Terms of sums are computed again in each loop that needs them, and never stored.
@@ -45,11 +49,20 @@ def compiled(stage: Callable[..., Any], *examples: Tensor) -> Callable[..., Any]
     Compiled code is cached on disk by torch; the first call compiles or loads it. A stage that sorts comes back as it
     is: sorting takes nearly all its time, compiled or not.
     """
+    from torch import _inductor as inductor
     from torch.fx.experimental.proxy_tensor import make_fx
 
-    traced = make_fx(lambda *inputs: stage(*inputs), decomposition_table=REWRITTEN, tracing_mode="fake")(*examples)
+    layout = None
+
+    def flat(*inputs: Tensor) -> tuple[Tensor, ...]:
+        nonlocal layout
+        values, layout = tree_flatten(stage(*inputs))
+        return tuple(values)
+
+    traced = make_fx(flat, decomposition_table=REWRITTEN, tracing_mode="fake")(*examples)
     if any(getattr(node.target, "overloadpacket", None) in _SORTS for node in traced.graph.nodes):
         return stage
     order_by_sweeps(traced.graph)
     traced.recompile()
-    return torch.compile(traced, fullgraph=True, dynamic=False, options=_OPTIONS)
+    run = inductor.compile(traced, list(examples), options=_OPTIONS)
+    return lambda *inputs: tree_unflatten(run(*inputs), layout)
