@@ -7,8 +7,8 @@ import torch
 from fly_theory.errors import InvalidInput, NotReadable, ZeroResidualError
 from fly_theory.rules.base import Rule
 from gpu.replaying.certified.heads import cells_of_rows
-from gpu.replaying.certified.measures import Bounds, draft_bounds, rule_bounds
-from gpu.replaying.certified.seen import cells_of, check_law
+from gpu.replaying.certified.measures import Bounds, draft_row_bounds, of_blocks, row_bounds, rule_bounds
+from gpu.replaying.certified.seen import check_law, groups_of
 from gpu.replaying.measures import LEAST, MOST
 from gpu.replaying.on_blocks.setting import BlockSetting
 from gpu.replaying.plan import Plan
@@ -30,12 +30,18 @@ def bounded_values(
     ZeroResidualError
         A rule surely rejects in some row and surely has nothing to redraw from.
     """
-    cells, length = cells_of(blocks, plan.settings, tail=plan.tail or 0.0), len(blocks[0].tokens)
-    chances = cells.head_q.low_left.gather(-1, cells.drafted[:, None])
-    impossible = (chances == 0).double().reshape(-1, length).sum(-1, keepdim=True)
-    of_pair = _values(draft_bounds(cells), len(blocks))
-    of_rules = [_values(rule_bounds(rule, cells, length), len(blocks)) for rule in plan.rules]
-    for number in range(len(blocks)):
+    count, length = len(blocks), len(blocks[0].tokens)
+    parts = list(groups_of(blocks, plan.settings, tail=plan.tail or 0.0))
+    order = torch.cat([part.places for part in parts]).argsort()
+
+    def in_order(found: dict[str, Bounds]) -> list[dict[str, list[float]]]:
+        rows = {name: Bounds(low[order], high[order]) for name, (low, high) in found.items()}
+        return _values(of_blocks(rows, length), count)
+
+    of_pair, of_rules = in_order(draft_row_bounds(parts)), [in_order(row_bounds(rule, parts)) for rule in plan.rules]
+    chances = torch.cat([part.head_q.low_left.gather(-1, part.drafted[:, None]) for part in parts])[order]
+    impossible = (chances == 0).double().reshape(count, length).sum(-1, keepdim=True)
+    for number in range(count):
         yield (
             of_pair[number] | {"impossible_drafts": impossible[number].tolist()},
             [values[number] for values in of_rules],

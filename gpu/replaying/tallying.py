@@ -19,7 +19,7 @@ from gpu.trace import TopKBlock, TraceBlock
 
 __all__ = ["Tallies", "tally_blocks"]
 
-# Top-k blocks whose intervals are computed together; whole rows are long enough one block at a time.
+# Blocks whose intervals are computed together.
 _TOGETHER = 8
 
 
@@ -83,8 +83,7 @@ def _add_block_rules(tallies: Tallies, block: TraceBlock, plan: Plan) -> None:
 def _tally_bounds(blocks: Iterable[TraceBlock | TopKBlock], plan: Plan) -> Tallies:
     """The same where figures are intervals, several blocks at a time."""
     tallies, remaining = Tallies.empty(plan), iter(blocks)
-    together = _TOGETHER if plan.tail is None else 1
-    while batch := list(islice(remaining, together)):
+    while batch := list(islice(remaining, _TOGETHER)):
         try:
             for block, (of_pair, of_rules) in zip(batch, bounded_values(batch, plan), strict=True):
                 tallies.draft.add(block.prompt, block.index, of_pair)

@@ -174,3 +174,23 @@ def test_what_is_truly_unbounded_has_an_infinite_upper_end() -> None:
     assert bool(mixture["max_ratio"].high.isinf().all())
     assert bool(mixture["max_ratio"].low.isfinite().all())
     assert bool(truncated["kl"].low.isinf().all())
+
+
+def test_what_an_empty_allowed_set_leaves_out_is_all_of_the_target() -> None:
+    p, tokens = torch.full((1, 15), 1 / 15, dtype=torch.float64), torch.tensor([0])
+    rule = ft.rule("typical:eps=0.09,delta=2.0,keep_ties=false")
+    for cells in (seen_by_top(p, p, tokens, 4), cells_of_rows(p, p, tokens, 0.3)):
+        contained(rule, p, p, tokens, cells)
+        assert float(rule_bounds(rule, cells, 1)["baseline_tv"].high) == 1
+
+
+def test_an_output_that_is_no_multiple_of_the_pair_is_enclosed() -> None:
+    class Squares(Rule):
+        name = "squares"
+
+        def verdict(self, p: torch.Tensor, q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return ft.rule("lossless").verdict(p, q).accepted, p**2
+
+    p, q, tokens = zipf(3, 400, seed=4)
+    for tail in (0.3, 0.01):
+        contained(Squares(), p, q, tokens, cells_of_rows(p, q, tokens, tail))

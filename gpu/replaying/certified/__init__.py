@@ -7,6 +7,10 @@ through the array API, so that a rule's own `verdict` is read unchanged (`array`
 bounded by the dual of a linear programme whose constraints are the known masses, or by the lines of the sectors
 (`sums`); convex divergences are enclosed by chords from above and tangents from below (`divergences`).
 
+Of whole rows most heads are points: what a rule accepts there is exactly known, and of the output only one number a
+row, the redraw factor, is not. They are summed at one value of it (`points`). Rows with about as many heads are
+evaluated together (`grouping`); unseen tokens are summed by sectors that the bits of q/p tell apart (`sectors`).
+
 Rigour. Every step encloses the real value given the float64 rows. Sums are moved outwards by 2^-35 of the magnitudes
 they add, by which 2^18 terms in float64 may round in whatever order, and every figure by `SLACK`, relatively and
 absolutely, which covers the few ulps of elementwise arithmetic in between. Comparisons of what is known exactly are

@@ -1,6 +1,6 @@
 """The arrays of the certified interpreter: quantities that are known within bounds, and conditions that may hold."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, ClassVar, Union
 
@@ -12,7 +12,7 @@ from gpu.replaying.certified.cells import ROUNDING, Cells
 from gpu.replaying.certified.lines import Lines
 from gpu.replaying.certified.sums import sum_bounds
 
-__all__ = ["Condition", "Enclosure", "Value"]
+__all__ = ["Condition", "Enclosure", "Value", "joined"]
 
 Value = Union["Enclosure", float, int]
 
@@ -152,7 +152,7 @@ class Enclosure:
         else:
             none = self.cells.unseen == 0
             low, high = (
-                heads.sum(-1, keepdim=True) + (self.cells.unseen * of_tail).masked_fill(none, 0)
+                self._of_tokens(heads, 0).sum(-1, keepdim=True) + (self.cells.unseen * of_tail).masked_fill(none, 0)
                 for heads, of_tail in (
                     (self._head_low(), self.tail.low.amin(-1, keepdim=True)),
                     (self._head_high(), self.tail.high.amax(-1, keepdim=True)),
@@ -160,15 +160,21 @@ class Enclosure:
             )
         return Enclosure(self.cells, Lines.between(low, high), None)
 
-    def gathered(self) -> "Enclosure":
-        """A quantity known exactly at all heads, as one with the same sum at a single head."""
-        head = Lines.exact(self.head.low_left.sum(-1, keepdim=True))
-        return Enclosure(self.cells.gathered, head, self.tail, weighted=self.weighted)
+    def at(self, cells: Cells, columns: Tensor) -> "Enclosure":
+        """The same quantity at some of the heads only, which are those of `cells`."""
+        return Enclosure(cells, self.head.at(columns), self.tail, weighted=self.weighted)
+
+    def beside(self, heads: Lines | None) -> "Enclosure":
+        """The same quantity with further heads (R, H), to be summed with the others; None: without."""
+        if heads is None:
+            return self
+        return Enclosure(self.cells, self.head.beside(heads), self.tail, weighted=self.weighted)
 
     def largest(self) -> "Enclosure":
         """The maximum over all tokens (R, 1)."""
-        heads = self._head_low().amax(-1, keepdim=True)
-        return Enclosure(self.cells, Lines.between(heads, torch.maximum(heads, self._most())), None)
+        heads = self._largest_of(self._head_low())
+        most = torch.maximum(heads, self._most_unseen(-torch.inf)) if self.head.is_exact else self._most()
+        return Enclosure(self.cells, Lines.between(heads, torch.maximum(heads, most)), None)
 
     def smallest(self) -> "Enclosure":
         """The minimum over all tokens (R, 1)."""
@@ -176,15 +182,15 @@ class Enclosure:
 
     def order_statistic(self, k: int) -> "Enclosure":
         """The k-th largest value (R,) over all tokens, for values that are not negative."""
-        low, high = (_kth_largest(heads, k) for heads in (self._head_low(), self._head_high()))
+        low, high = (_kth_largest(self._of_tokens(heads, 0), k) for heads in (self._head_low(), self._head_high()))
         return Enclosure(None, Lines.between(low, torch.maximum(high, self._most_unseen(0.0)[:, 0])), None)
 
     def is_largest(self) -> "Condition":
         """Where the first of the largest values stands."""
         best = self.largest()
-        unseen = (self._tail_values().high >= best.low) & (self.cells.unseen > 0)
+        unseen = (self.highest_unseen() >= best.low) & (self.cells.unseen > 0)
         alone = ~unseen.any(-1, keepdim=True)
-        possible = self.head.high >= best.low
+        possible = self._of_tokens(self.head.high, -torch.inf) >= best.low
         # Heads are in the order of token ids: among several that are known to be the largest, the first one counts.
         known = (self.head.low == self.head.high) & possible & (best.low == best.high) & alone
         possible = torch.where(known.any(-1, keepdim=True), known & (known.cumsum(-1) == 1), possible)
@@ -198,29 +204,56 @@ class Enclosure:
     def _head_high(self) -> Tensor:
         return self.cells.per_head(self.head.high, torch.amax)
 
-    def _tail_values(self) -> Lines:
-        tail = self.unweighted().tail
-        assert tail is not None
-        return tail
+    def only_tokens(self) -> "Enclosure":
+        """The same, but 0 in spare columns."""
+        if not self.cells.spare or not any(bool(end[:, -1].any()) for end in self.head):
+            return self
+        head = self.head.rising(lambda end: self._of_tokens(end, 0))
+        return Enclosure(self.cells, head, self.tail, weighted=self.weighted)
+
+    def _of_tokens(self, x: Tensor, otherwise: float) -> Tensor:
+        return x.masked_fill(~self.cells.held, otherwise) if self.cells.spare else x
+
+    def _largest_of(self, x: Tensor) -> Tensor:
+        """(R, 1) the maximum over columns (R, H) that hold a token; in spare ones a row has one value."""
+        largest = x.amax(-1, keepdim=True)
+        if self.cells.spare and bool((x[:, -1:] >= largest).any()):
+            return self._of_tokens(x, -torch.inf).amax(-1, keepdim=True)
+        return largest
 
     def _most_unseen(self, none: float) -> Tensor:
         """(R, 1) upper bound of the value at any unseen token; `none` where there is no such token."""
-        return self._tail_values().high.amax(-1, keepdim=True).masked_fill(self.cells.unseen == 0, none)
+        return self.highest_unseen().amax(-1, keepdim=True).masked_fill(self.cells.unseen == 0, none)
 
     def _most(self) -> Tensor:
         """(R, 1) upper bound of the value at any token."""
-        return torch.maximum(self.head.high.amax(-1, keepdim=True), self._most_unseen(-torch.inf))
+        return torch.maximum(self._largest_of(self.head.high), self._most_unseen(-torch.inf))
 
     def _least(self) -> Tensor:
         return -(-self)._most()
+
+    def highest_unseen(self) -> Tensor:
+        """(R, G) upper bounds of the value at an unseen token of each sector."""
+        assert self.tail is not None
+        if not self.weighted:
+            return self.tail.high
+        return _value_cap(self.cells, self.tail.high_left, self.tail.high_right)
 
     def unweighted(self) -> "Enclosure":
         """The same quantity as a value in itself, from the bounds of p, of q and of the weight of an unseen token."""
         if self.tail is None or not self.weighted:
             return self
-        high = _value_cap(self.cells, self.tail.high_left, self.tail.high_right)
+        high = self.highest_unseen()
         low = 0 - _value_cap(self.cells, 0 - self.tail.low_left, 0 - self.tail.low_right)
         return Enclosure(self.cells, self.head, Lines.between(low, high), weighted=False)
+
+    def multiple(self) -> "Enclosure":
+        """The same quantity as a multiple of the weight; of a value in itself only the sign is known so."""
+        if self.tail is None or self.weighted:
+            return self
+        low = torch.zeros_like(self.tail.low).masked_fill(self.tail.low < 0, -torch.inf)
+        high = torch.zeros_like(self.tail.high).masked_fill(self.tail.high > 0, torch.inf)
+        return Enclosure(self.cells, self.head, Lines.between(low, high), weighted=True)
 
 
 class Condition:
@@ -274,11 +307,26 @@ class Condition:
         sure, possible = self.head
         if self.tail is not None:
             sure = self.cells.per_head(sure, torch.all)
+            if self.cells.spare:
+                sure, possible = sure & self.cells.held, possible & self.cells.held
         sure, possible = sure.any(-1, keepdim=True), possible.any(-1, keepdim=True)
         if self.tail is not None:
             unsaid = self.tail[1].any(-1, keepdim=True) | self.weighted
             possible = possible | (unsaid & (self.cells.unseen > 0))
         return Condition(self.cells, (sure, possible), None)
+
+
+def joined(parts: Sequence[tuple[Enclosure, ...]]) -> tuple[Enclosure, ...]:
+    """Quantities of several parts of rows, known at all heads, as quantities of all these rows, in order."""
+    cells = Cells.joined([part[0].cells for part in parts])
+
+    def together(parts: tuple[Enclosure, ...]) -> Enclosure:
+        if not all(x.weighted for x in parts):
+            parts = tuple(x.unweighted() for x in parts)
+        tails = [x.tail for x in parts if x.tail is not None]
+        return Enclosure(cells, Lines.joined([x.head for x in parts]), Lines.joined(tails), weighted=parts[0].weighted)
+
+    return tuple(together(of_parts) for of_parts in zip(*parts, strict=True))
 
 
 # -- how operations meet the two kinds of sectors --------------------------------------------------------------------
@@ -360,8 +408,15 @@ def _judge(holds: Callable[[Tensor, Tensor], Tensor], a: Lines, b: Lines) -> tup
     if a.is_exact and b.is_exact:
         known = holds(a.low_left, b.low_left)
         return known, known
-    sure = holds(a.low_left, b.high_left) & holds(a.low_right, b.high_right)
-    return sure, holds(a.high_left, b.low_left) | holds(a.high_right, b.low_right)
+    if a.is_flat and b.is_flat:
+        sure = holds(a.low_left, b.high_left)
+        if all(x.is_exact or torch.equal(x.low_left, x.high_left) for x in (b, a)):
+            return sure, sure
+        possible = holds(a.high_left, b.low_left)
+    else:
+        sure = holds(a.low_left, b.high_left) & holds(a.low_right, b.high_right)
+        possible = holds(a.high_left, b.low_left) | holds(a.high_right, b.low_right)
+    return (sure, sure) if torch.equal(sure, possible) else (sure, possible)
 
 
 def _both(operation: Callable[[Tensor, Tensor], Tensor], a: Condition, b: Condition) -> Condition:

@@ -1,6 +1,6 @@
 """What is known of rows: some tokens one by one, the others by their mass."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gpu.replaying.certified.lines import Lines
+from gpu.replaying.certified.packing import packed
 
 __all__ = ["ROUNDING", "Cells"]
 
@@ -40,10 +41,14 @@ class Cells:
     drafted
         (R,) column of the draft token, one of the known ones.
     summed
-        (R, G) p and q of the unseen tokens in each sector, where they were summed; else all that is known is what the
-        heads leave of one.
+        (R, G) p and q of the unseen tokens in each sector, where they were summed, as of whole rows; else all that is
+        known is what the heads leave of one.
     entropy_p
         (R, 1) the entropy of p in nats, where it was summed.
+    spare
+        Whether columns after the heads of a row, the last one of them, hold no token; p and q are 0 there.
+    places
+        (R,) by which numbers errors name the rows; None: by their place.
     """
 
     vocabulary: int
@@ -58,6 +63,8 @@ class Cells:
     pieces: int = 1
     summed: tuple[Tensor, Tensor] | None = None
     entropy_p: Tensor | None = None
+    spare: bool = False
+    places: Tensor | None = None
 
     @property
     def rows(self) -> int:
@@ -160,15 +167,39 @@ class Cells:
         return at_left, at_right
 
     @cached_property
+    def weights(self) -> Tensor:
+        """(4, R, G) `at_nodes` for the four ends of lines; nowhere 0 in a populated sector that is not narrow."""
+        least = torch.finfo(self.nodes.dtype).smallest_normal
+        floor = (self.populated & ~self.narrow) * least
+        return torch.stack([torch.maximum(weight, floor) for weight in self.at_nodes]).repeat(2, 1, 1)
+
+    @cached_property
+    def any_narrow(self) -> bool:
+        """Whether a sector with tokens is narrow."""
+        return bool((self.narrow & self.populated).any())
+
+    @cached_property
     def narrow(self) -> Tensor:
         """(R, G) sectors in which it is rounding how the weight is spread over both nodes."""
         return self.nodes[:, 1:] - self.nodes[:, :-1] < _NARROW
 
-    @cached_property
-    def gathered(self) -> "Cells":
-        """The same rows with all heads, known exactly, taken as one: enough for sums of what is linear."""
-        p, q = (Lines.exact(head.low_left.sum(-1, keepdim=True)) for head in (self.head_p, self.head_q))
-        return replace(self, head_p=p, head_q=q, known=1, drafted=torch.zeros_like(self.drafted))
+    def at(self, columns: Tensor) -> "Cells":
+        """The same rows with some of the heads, all of them known; the others are left to the caller."""
+        p, q = self.head_p.at(columns), self.head_q.at(columns)
+        return replace(self, head_p=p, head_q=q, known=columns.shape[-1], spare=False)
+
+    @classmethod
+    def joined(cls, parts: Sequence["Cells"]) -> "Cells":
+        """Several parts of rows, of which all heads are known and a tail is summed, in order."""
+        head_p, head_q = (Lines.joined([getattr(part, name) for part in parts]) for name in ("head_p", "head_q"))
+        summed = tuple(torch.cat(of_parts) for of_parts in zip(*(part.summed for part in parts), strict=True))
+        numbers = {
+            name: torch.cat([getattr(part, name) for part in parts])
+            for name in ("unseen", "cap_p", "cap_q", "nodes", "drafted", "entropy_p")
+        }
+        places = None if parts[0].places is None else torch.cat([part.places for part in parts])
+        known = head_p.low_left.shape[-1]
+        return replace(parts[0], head_p=head_p, head_q=head_q, known=known, summed=summed, places=places, **numbers)
 
     @cached_property
     def empty(self) -> Tensor:
@@ -195,3 +226,58 @@ class Cells:
         )
         high = torch.minimum((high + ROUNDING).clamp(min=0), self.unseen * cap)
         return torch.minimum((low - ROUNDING).clamp(min=0), high), high
+
+    # -- what all rules ask of the heads of whole rows -----------------------------------------------------------------
+
+    @cached_property
+    def held(self) -> Tensor:
+        """(R, H) columns that hold a token, where some are spare."""
+        columns = torch.arange(self.known, device=self.unseen.device)
+        return columns < self.vocabulary - self.unseen
+
+    @cached_property
+    def inverse_p(self) -> Tensor:
+        """(R, H) 1/p, and 1 over the smallest normal number where p is less."""
+        p = self.head_p.low_left
+        return 1 / p.clamp(min=torch.finfo(p.dtype).smallest_normal)
+
+    @cached_property
+    def subnormal(self) -> Tensor:
+        """(R, 1) rows in which some p is not zero and less than the smallest normal number."""
+        p = self.head_p.low_left
+        return ((p < torch.finfo(p.dtype).smallest_normal) & self.with_p).any(-1, keepdim=True)
+
+    @cached_property
+    def with_p(self) -> Tensor:
+        """(R, H) where p is not 0."""
+        return self.head_p.low_left > 0
+
+    @cached_property
+    def without_p(self) -> Tensor:
+        """(R, N) the columns of tokens whose p is 0, filled up with the last one."""
+        return packed(self.held & ~self.with_p, fill=self.known - 1)
+
+    @cached_property
+    def modes(self) -> Tensor:
+        """(R, N) the columns of the greatest p, filled up with the last one."""
+        return packed(self.head_p.low_left == self.peak, fill=self.known - 1)
+
+    @cached_property
+    def peak(self) -> Tensor:
+        """(R, 1) the greatest p."""
+        return self.head_p.low_left.amax(-1, keepdim=True)
+
+    @cached_property
+    def seen_p(self) -> Tensor:
+        """(R, 1) the p of all heads."""
+        return self.head_p.low_left.sum(-1, keepdim=True)
+
+    @cached_property
+    def draft_gain(self) -> Tensor:
+        """(R, 1) the sum of (q - p)+ over all heads."""
+        return (self.head_q.low_left - self.head_p.low_left).clamp_(min=0).sum(-1, keepdim=True)
+
+    @cached_property
+    def draft_loss(self) -> Tensor:
+        """(R, 1) the sum of (p - q)+ over all heads."""
+        return (self.head_p.low_left - self.head_q.low_left).clamp_(min=0).sum(-1, keepdim=True)

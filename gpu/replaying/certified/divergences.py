@@ -54,11 +54,13 @@ JENSEN_SHANNON = Generator(
 _STEEPEST = 1e12
 
 
-def divergence(generator: Generator, a: Enclosure, b: Enclosure) -> Enclosure:
-    """Bounds (R, 1) of the sum of f(a, b) over all tokens."""
+def divergence(generator: Generator, a: Enclosure, b: Enclosure, further: Lines | None = None) -> Enclosure:
+    """Bounds (R, 1) of the sum of f(a, b) over all tokens, `further` (R, 1) beside those that a and b are given for."""
     assert a.tail is not None
     assert b.tail is not None
-    low, high = sum_bounds(a.cells, _enclosed(generator, a.head, b.head), _enclosed(generator, a.tail, b.tail))
+    head = _enclosed(generator, a.head, b.head)
+    head = head if further is None else head.beside(further)
+    low, high = sum_bounds(a.cells, head, _enclosed(generator, a.tail, b.tail))
     return Enclosure(a.cells, Lines.between(low.clamp(min=0), high), None)
 
 
@@ -110,28 +112,29 @@ def _enclosed(generator: Generator, a: Lines, b: Lines) -> Lines:
     a, b = _not_negative(a), _not_negative(b)
     if a.is_exact and b.is_exact:
         return Lines.exact(_unbounded_for_nan(generator.value(a.low_left, b.low_left)))
-    left = [generator.value(x, y) for x in _distinct(a[0::2]) for y in _distinct(b[0::2])]
-    right = (
-        left
-        if a.is_flat and b.is_flat
-        else [generator.value(x, y) for x in _distinct(a[1::2]) for y in _distinct(b[1::2])]
-    )
-    high_left, high_right = (_unbounded_for_nan(torch.stack(corners).amax(0)) for corners in (left, right))
+    ends_a, ends_b = _ends(a), _ends(b)
+    corners = generator.value(ends_a[:, None], ends_b[None])
+    high = _unbounded_for_nan(corners.flatten(0, 1).amax(0))
     d_a, d_b = generator.gradient(_nearest_ratio(a, b))
-    low_left, low_right = (
-        torch.where(d_a >= 0, d_a * a_low, d_a * a_high) + torch.where(d_b >= 0, d_b * b_low, d_b * b_high)
-        for a_low, a_high, b_low, b_high in ((*a[0::2], *b[0::2]), (*a[1::2], *b[1::2]))
-    )
+    low = (d_a * ends_a).amin(0) + (d_b * ends_b).amin(0)
     # f itself is not negative, and neither is a line worth less.
-    useful = low_left + low_right > 0
-    useful &= low_left.isfinite() & low_right.isfinite()
-    return Lines(low_left.where(useful, 0), low_right.where(useful, 0), high_left, high_right)
+    low = low.where((low[0] + low[-1] > 0) & low.isfinite().all(0), 0)
+    if a.is_flat and b.is_flat:
+        return Lines.between(low[0], high[0])
+    return Lines(low[0], low[-1], high[0], high[-1])
+
+
+def _ends(x: Lines) -> Tensor:
+    """(1 or 2, 1 or 2, R, H): the lower and the upper line, where they differ, at their left and right ends."""
+    bounds = (0,) if x.is_known else (0, 2)
+    ends = (0,) if x.is_flat else (0, 1)
+    return torch.stack([x[bound + end] for bound in bounds for end in ends]).unflatten(0, (len(bounds), len(ends)))
 
 
 def _not_negative(x: Lines) -> Lines:
     """Bounds of what is known not to be negative: a line below max(L, 0) that is nowhere negative is L or 0."""
-    if x.is_exact:
-        return Lines.exact(x.low_left.clamp(min=0))
+    if x.is_known:
+        return x.rising(lambda end: end.clamp(min=0))
     below = (x.low_left < 0) | (x.low_right < 0)
     low_left = x.low_left.masked_fill(below, 0)
     high_left = x.high_left.clamp(min=0)
@@ -158,15 +161,10 @@ def surely_apart(a: Enclosure, b: Enclosure) -> Tensor:
 
     heads = alone(a.head, b.head)
     at_heads = (a.cells.per_head(heads.low, torch.amin) > 0).any(-1, keepdim=True)
-    tail = alone(a.tail, b.tail)
-    if not bool(tail.low_left.any()) and not bool(tail.low_right.any()):
+    if not bool((b.tail.high <= 0).any()):
         return at_heads
+    tail = alone(a.tail, b.tail)
     return at_heads | (sum_bounds(a.cells, heads, tail)[0] > 0)
-
-
-def _distinct(ends: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    low, high = ends
-    return (low,) if low is high else (low, high)
 
 
 def _unbounded_for_nan(x: Tensor) -> Tensor:

@@ -8,11 +8,12 @@ Why each operation is sound: the minimum of linear functions is concave, so it l
 line) and below each of the functions (an upper line); the maximum is the mirror image.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 __all__ = ["Lines"]
 
@@ -41,10 +42,27 @@ class Lines(NamedTuple):
         """Bounds that do not depend on the place in the segment."""
         return cls(low, low, high, high)
 
+    @classmethod
+    def joined(cls, parts: Sequence["Lines"]) -> "Lines":
+        """Those of several parts of rows, filled up with columns of zeros."""
+        width = max(part.low_left.shape[-1] for part in parts)
+
+        def filled(end: Tensor) -> Tensor:
+            missing = width - end.shape[-1]
+            return functional.pad(end, (0, missing)) if missing else end
+
+        together = _once(lambda *ends: torch.cat([filled(end) for end in ends]))
+        return cls(*(together(*ends) for ends in zip(*parts, strict=True)))
+
     @property
     def is_exact(self) -> bool:
         """Whether nothing is unknown: one value."""
         return self.low_left is self.low_right is self.high_left is self.high_right
+
+    @property
+    def is_known(self) -> bool:
+        """Whether nothing is unknown: both lines are the same."""
+        return self.low_left is self.high_left and self.low_right is self.high_right
 
     @property
     def is_flat(self) -> bool:
@@ -54,17 +72,26 @@ class Lines(NamedTuple):
     @property
     def low(self) -> Tensor:
         """The smallest value of the lower line."""
-        return _once(torch.minimum)(self.low_left, self.low_right)
+        return self.low_left if self.low_left is self.low_right else torch.minimum(self.low_left, self.low_right)
 
     @property
     def high(self) -> Tensor:
         """The largest value of the upper line."""
-        return _once(torch.maximum)(self.high_left, self.high_right)
+        return self.high_left if self.high_left is self.high_right else torch.maximum(self.high_left, self.high_right)
 
     def rising(self, function: _Operation) -> "Lines":
         """A nondecreasing function of flat bounds, or a linear one of any."""
         once = _once(function)
         return Lines(*(once(end) for end in self))
+
+    def at(self, columns: Tensor) -> "Lines":
+        """Those of some columns (R, N)."""
+        return self.rising(lambda end: end.gather(-1, columns))
+
+    def beside(self, other: "Lines") -> "Lines":
+        """The columns of both."""
+        together = _once(lambda *ends: torch.cat(ends, dim=-1))
+        return Lines(*(together(*ends) for ends in zip(self, other, strict=True)))
 
     def __add__(self, other: "Lines") -> "Lines":  # type: ignore[override]
         add = _once(torch.add)
@@ -84,6 +111,9 @@ class Lines(NamedTuple):
         times, least, most = _once(_times), _once(torch.minimum), _once(torch.maximum)
         if other.is_exact and (self.is_exact or bool((other.low_left >= 0).all())):
             return Lines(*(times(end, other.low_left) for end in self))
+        if self.is_known:
+            left, right = ((times(end, other.low_left), times(end, other.high_left)) for end in self[:2])
+            return Lines(least(*left), least(*right), most(*left), most(*right))
         low_left, low_right, high_left, high_right = (
             (times(end, other.low_left), times(end, other.high_left)) for end in self
         )
@@ -117,7 +147,14 @@ class Lines(NamedTuple):
 
     def maximum(self, other: "Lines") -> "Lines":
         """The greater of two quantities at every place."""
-        return -((-self).minimum(-other))
+        most = _once(torch.maximum)
+        left, right = most(self.high_left, other.high_left), most(self.high_right, other.high_right)
+        if self.is_flat and other.is_flat:
+            low = most(self.low_left, other.low_left)
+            return Lines(low, low, left, left)
+        higher = self.low_left + self.low_right >= other.low_left + other.low_right
+        pick = _once(lambda ours, theirs: torch.where(higher, ours, theirs))
+        return Lines(pick(self.low_left, other.low_left), pick(self.low_right, other.low_right), left, right)
 
     def hull(self, other: "Lines") -> "Lines":
         """Lines that enclose either quantity."""
@@ -167,19 +204,15 @@ def _vanishes_alone(a: Lines, b: Lines) -> Tensor:
 
     Its upper line is then kept, since quotients stay bounded where numerator and denominator vanish together.
     """
-    alone = (a.high_left == 0) & (b.high_left > 0) & (a.low_right >= 0)
-    alone |= (a.high_right == 0) & (b.high_right > 0) & (a.low_left >= 0)
-    return alone & (b.low_left >= 0) & (b.low_right >= 0)
+    (a_left, a_right), (b_left, b_right) = a[:2], b[:2]
+    alone = (a.high_left == 0) & (b.high_left > 0) & (a_right >= 0)
+    alone |= (a.high_right == 0) & (b.high_right > 0) & (a_left >= 0)
+    return alone & (torch.minimum(b_left, b_right) >= 0)
 
 
 def _times(a: Tensor, b: Tensor) -> Tensor:
-    return _zero_for_nan(a * b)
+    return (a * b).nan_to_num_(0.0, posinf=torch.inf, neginf=-torch.inf)
 
 
 def _divide(a: Tensor, b: Tensor) -> Tensor:
-    return _zero_for_nan(a / b)
-
-
-def _zero_for_nan(x: Tensor) -> Tensor:
-    undefined = x.isnan()
-    return x.masked_fill(undefined, 0) if bool(undefined.any()) else x
+    return (a / b).nan_to_num_(0.0, posinf=torch.inf, neginf=-torch.inf)

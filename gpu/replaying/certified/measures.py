@@ -1,5 +1,6 @@
 """The measures of `gpu.replaying.measures` as intervals, from what is known of the rows of some blocks."""
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -11,16 +12,21 @@ from fly_theory.distributions import trusted_inputs
 from fly_theory.errors import ZeroResidualError
 from fly_theory.rules.accept_set import AllowedSetRule
 from fly_theory.rules.base import Rule
-from gpu.replaying.certified.array import Enclosure
+from gpu.replaying.certified.array import Enclosure, joined
 from gpu.replaying.certified.cells import ROUNDING, Cells
 from gpu.replaying.certified.divergences import JENSEN_SHANNON, RELATIVE_ENTROPY, divergence, surely_apart, unseen_sum
 from gpu.replaying.certified.lines import Lines
+from gpu.replaying.certified.packing import packed
+from gpu.replaying.certified.points import Points, PointSums, Summed, parted
 from gpu.replaying.measures import BASELINE, MATCHED, MEASURES
 
-__all__ = ["SLACK", "Bounds", "draft_bounds", "pair_of", "rule_bounds"]
+__all__ = ["SLACK", "Bounds", "draft_bounds", "draft_row_bounds", "of_blocks", "pair_of", "row_bounds", "rule_bounds"]
 
 # By how much every figure is moved outwards, relatively and absolutely, for the rounding of its float64 arithmetic.
 SLACK = 1e-9
+
+# Bounds of the probability that the draft token of a row survives, from which `of_blocks` makes block efficiency.
+_KEEP = "keep"
 
 _REJECTION_ROUNDING = 1e-12
 _REFINEMENTS = 4
@@ -43,26 +49,123 @@ def rule_bounds(rule: Rule, cells: Cells, draft_length: int) -> dict[str, Bounds
     NotReadable
         The rule needs to see every token.
     """
-    p, q = pair_of(cells)
+    return of_blocks(row_bounds(rule, [cells]), draft_length)
+
+
+def row_bounds(rule: Rule, parts: Sequence[Cells]) -> dict[str, Bounds]:
+    """`rule_bounds` on any rows, one value a row: what `of_blocks` needs in place of the values of blocks.
+
+    The rows come in parts, one after the other: what takes time by the number of heads is done part by part.
+    """
     with trusted_inputs():
-        accepted, residual = rule.verdict(p, q)
-        out = accepted + _redraw_factor(rule, q, accepted, residual) * residual
-        found = _efficiency(accepted, q, draft_length) | _distances(p, q, out, accepted)
-        if isinstance(rule, AllowedSetRule):
-            target, xp = rule.matched_target(p), array_namespace(q)
-            covered = xp.minimum(q, target)
-            # An empty set leaves no distribution at all, and figures against it are what arithmetic makes of zeros.
-            proper = xp.where(rule.allowed_set(p), p, xp.zeros_like(p)).total().low > 0
-            found |= _prefixed(MATCHED, _distances(target, q, out, accepted, proper))
-            found |= _prefixed(BASELINE, _efficiency(covered, q, draft_length))
-            found[f"{BASELINE}tv"] = _total_variation(p, target, proper)
-    return _finished(found)
+        judged, *matched = zip(*(_judged(rule, cells) for cells in parts), strict=True)
+        (p, q, accepted, residual), points = _joined((part.looked_at, part.points) for part in judged)
+        factor = _redraw_factor(rule, q - accepted, residual, points)
+        kept = None if points is None else Lines.exact(points.masses.kept)
+        found = {"acceptance": _bounds(accepted.beside(kept).total()), _KEEP: _kept(judged)}
+        sums = None if points is None else points.against_target(factor.head)
+        found |= _distances(p, q, accepted, accepted + factor * residual, sums)
+        for looked in matched:
+            found |= _matched(looked, factor)
+    return found
+
+
+class _Judged(NamedTuple):
+    """Target p, draft q, what a rule accepts and redraws from, and maybe more, at some heads and in the sectors; the
+    probability that the draft token survives; and all other heads, if there are others."""
+
+    looked_at: tuple[Enclosure, ...]
+    keep: Bounds
+    points: Points | None
+
+
+def _judged(rule: Rule, cells: Cells) -> tuple[_Judged, ...]:
+    """What a rule decides; and, if it has an allowed set A, where tokens may be in A, with the matched target p_A and
+    what of q it covers. At all other heads p_A is 0."""
+    p, q = pair_of(cells)
+    accepted, residual = (x.only_tokens() for x in rule.verdict(p, q))
+    points = None if cells.summed is None else parted(cells, accepted.head, residual.head)
+    drafted = cells.drafted[:, None]
+    judged = _Judged(
+        _at((p, q, accepted, residual), points), _survival(accepted.at(cells, drafted), q.at(cells, drafted)), points
+    )
+    if not isinstance(rule, AllowedSetRule):
+        return (judged,)
+    target = rule.matched_target(p)
+    if points is not None:
+        allowed = (target.head.high > 0).scatter_(-1, points.apart, True)
+        points = points.without(packed(allowed, fill=cells.known - 1))
+    drafted_q, drafted_target = (x.at(cells, drafted) for x in (q, target))
+    keep = _survival(array_namespace(q).minimum(drafted_q, drafted_target), drafted_q)
+    return judged, _Judged(_at((p, q, accepted, residual, target), points), keep, points)
+
+
+def _matched(judged: Sequence[_Judged], factor: Enclosure) -> dict[str, Bounds]:
+    """The measures against the matched target p_A, and those of its lossless verification."""
+    (p, q, accepted, residual, target), points = _joined((part.looked_at, part.points) for part in judged)
+    # An empty set leaves no distribution at all, and figures against it are what arithmetic makes of zeros.
+    proper = target.total().low > 0
+    sums = None if points is None else points.against_nothing(factor.head)
+    left = None if points is None else Lines.exact(points.masses.p)
+    # TV(p, p_A) is 1 - p(A), what p has beyond p_A; where A is not empty, p_A has as much beyond p.
+    beyond = positive_part(p - target).beside(left).total()
+    apart = _mean_of(positive_part(target - p).total(), beyond, None)
+    baseline = {
+        "acceptance": _bounds(array_namespace(q).minimum(q, target).total()),
+        _KEEP: _kept(judged),
+        "tv": Bounds(*(torch.where(proper[:, 0], *ends) for ends in zip(apart, _bounds(beyond), strict=True))),
+    }
+    matched = _distances(target, q, accepted, accepted + factor * residual, sums, proper)
+    return _prefixed(MATCHED, matched) | _prefixed(BASELINE, baseline)
+
+
+def draft_row_bounds(parts: Sequence[Cells]) -> dict[str, Bounds]:
+    """The distances of the draft from the target, one value a row, for `of_blocks`."""
+    seen = []
+    for cells in parts:
+        p, q = pair_of(cells)
+        points = None if cells.summed is None else parted(cells, q.head, (0 * q).head)
+        seen.append((_at((p, q), points), points))
+    (p, q), points = _joined(seen)
+    none = Lines.exact(torch.zeros_like(p.cells.unseen))
+    return _distances(p, q, q, q, None if points is None else points.against_target(none))
 
 
 def draft_bounds(cells: Cells) -> dict[str, Bounds]:
     """The distances of the draft from the target."""
-    p, q = pair_of(cells)
-    return _finished(_distances(p, q, q, q))
+    return of_blocks(draft_row_bounds([cells]), 1)
+
+
+def of_blocks(found: dict[str, Bounds], draft_length: int) -> dict[str, Bounds]:
+    """The figures of rows that follow one another in blocks, and of blocks, moved outwards by the slack."""
+    figures = {}
+    for name, bounds in found.items():
+        if name.endswith(_KEEP):
+            keep = (block_efficiency(end.reshape(-1, draft_length)) for end in bounds)
+            name, bounds = f"{name.removesuffix(_KEEP)}accepted_per_call", Bounds(*(x.accepted_per_call for x in keep))
+        figures[name] = _outwards(name, *bounds)
+    return figures
+
+
+def _at(quantities: tuple[Enclosure, ...], points: Points | None) -> tuple[Enclosure, ...]:
+    """Quantities at the heads that are not points."""
+    if points is None:
+        return quantities
+    cells = points.cells.at(points.apart)
+    return tuple(x.at(cells, points.apart) for x in quantities)
+
+
+def _joined(
+    parts: Iterable[tuple[tuple[Enclosure, ...], Points | None]],
+) -> tuple[tuple[Enclosure, ...], Summed | None]:
+    """What is looked at of all parts, and all their points."""
+    looked_at, of_parts = zip(*parts, strict=True)
+    points = [part for part in of_parts if part is not None]
+    return (joined(looked_at), Summed(points)) if points else (looked_at[0], None)
+
+
+def _kept(judged: Sequence[_Judged]) -> Bounds:
+    return Bounds(*(torch.cat(ends) for ends in zip(*(part.keep for part in judged), strict=True)))
 
 
 def pair_of(cells: Cells) -> tuple[Enclosure, Enclosure]:
@@ -76,21 +179,22 @@ def pair_of(cells: Cells) -> tuple[Enclosure, Enclosure]:
 # -- what a rejection is redrawn from ----------------------------------------------------------------------------------
 
 
-def _redraw_factor(rule: Rule, q: Enclosure, accepted: Enclosure, residual: Enclosure) -> Enclosure:
+def _redraw_factor(rule: Rule, rejections: Enclosure, residual: Enclosure, points: Summed | None) -> Enclosure:
     """Bounds (R, 1) of rejected mass over residual mass, by which the residual is multiplied in the output.
 
     The two sums are correlated (equal, for a rule on the TV line), so the quotient is refined: with D the sum of
     rejected - k residual, it is k + D / (sum of the residual), for whatever k.
     """
-    rejections = q - accepted
-    if q.cells.all_seen and rejections.head.is_exact and residual.head.is_exact:
-        rejections, residual = rejections.gathered(), residual.gathered()
+    if points is not None:
+        rejections = rejections.beside(Lines.exact(points.masses.rejected))
+        residual = residual.beside(Lines.exact(points.masses.redrawn))
     rejected, mass = rejections.total(), residual.total()
     low, high = mass.low.clamp(min=0), mass.high
     empty = (rejected.low > _REJECTION_ROUNDING) & (high <= 0)
     if bool(empty.any()):
         row = int(empty.nonzero()[0, 0])
-        probability = float(rejected.low[row])
+        probability, places = float(rejected.low[row]), rejections.cells.places
+        row = row if places is None else int(places[row])
         msg = f"{rule.spec} rejects with probability {probability:g} in row {row}, but its residual there is all zero"
         raise ZeroResidualError(msg)
     least = (rejected.low.clamp(min=0) / high).nan_to_num(0.0, posinf=0.0)
@@ -110,63 +214,65 @@ def _redraw_factor(rule: Rule, q: Enclosure, accepted: Enclosure, residual: Encl
 # -- the measures ------------------------------------------------------------------------------------------------------
 
 
-def _efficiency(accepted: Enclosure, q: Enclosure, draft_length: int) -> dict[str, Bounds]:
-    drafted = q.cells.drafted[:, None]
-    chance = q.head.low_left.gather(-1, drafted)
-    keep = (
-        (end.gather(-1, drafted) / torch.where(chance > 0, chance, 1)).clamp(0, 1).reshape(-1, draft_length)
-        for end in (accepted.head.low, accepted.head.high)
+def _survival(accepted: Enclosure, q: Enclosure) -> Bounds:
+    """The probability that a draft token survives, from quantities at this one head."""
+    chance = q.head.low_left
+    return Bounds(
+        *((end / torch.where(chance > 0, chance, 1)).clamp(0, 1) for end in (accepted.head.low, accepted.head.high))
     )
-    return {
-        "acceptance": _bounds(accepted.total()),
-        "accepted_per_call": Bounds(*(block_efficiency(end).accepted_per_call for end in keep)),
-    }
 
 
 def _distances(
-    target: Enclosure, q: Enclosure, out: Enclosure, accepted: Enclosure, proper: Tensor | None = None
+    target: Enclosure,
+    q: Enclosure,
+    accepted: Enclosure,
+    out: Enclosure,
+    points: PointSums | None,
+    proper: Tensor | None = None,
 ) -> dict[str, Bounds]:
-    """Figures of the output against a target, which surely is a distribution in the rows (R, 1) that are `proper`."""
-    infinite_kl, infinite_reverse = surely_apart(target, out), surely_apart(out, target)
+    """Figures of the output against a target, which surely is a distribution in the rows (R, 1) that are `proper`.
+
+    The heads looked at are those of the enclosures; what the others add comes as `points`.
+    """
+    law, emitted = target.multiple(), out.multiple()
+    of = dict.fromkeys(PointSums._fields) if points is None else points._asdict()
+    infinite_kl, infinite_reverse = surely_apart(law, emitted), surely_apart(emitted, law)
+    if points is not None:
+        infinite_kl, infinite_reverse = infinite_kl | points.missing, infinite_reverse | points.beyond
+    gain, loss = positive_part(out - target), positive_part(target - out)
+    rejections = q - accepted
     return {
-        "tv": _total_variation(target, out, proper),
-        "kl": _kl(infinite_kl, target, out, proper),
-        "reverse_kl": _infinite_where(infinite_reverse, divergence(RELATIVE_ENTROPY, out, target)),
-        "js": _bounds(divergence(JENSEN_SHANNON, target, out)),
-        "max_ratio": _max_ratio(target, out),
-        "waste": _waste(target, q, out, accepted, proper),
-        "argmax_flip": _argmax_flip(target, out),
-        "outside_support": _outside_support(target, out),
+        "tv": _mean_of(gain.beside(of["gain"]).total(), loss.beside(of["loss"]).total(), proper),
+        "kl": _kl(infinite_kl, divergence(RELATIVE_ENTROPY, law, emitted, of["kl"]), proper),
+        "reverse_kl": _infinite_where(infinite_reverse, divergence(RELATIVE_ENTROPY, emitted, law, of["reverse_kl"])),
+        "js": _bounds(divergence(JENSEN_SHANNON, law, emitted, of["js"])),
+        "max_ratio": _max_ratio(law, emitted, of["ratio"]),
+        "waste": _mean_of(
+            (gain - positive_part(q - target) + rejections).beside(of["waste_of_gain"]).total(),
+            (loss - positive_part(target - q) + rejections).beside(of["waste_of_loss"]).total(),
+            proper,
+        ),
+        "argmax_flip": _argmax_flip(target.beside(of["largest_target"]), out.beside(of["largest"])),
+        "outside_support": _bounds(_outside_support(law, emitted).beside(of["outside"]).total()),
     }
 
 
-def _total_variation(target: Enclosure, out: Enclosure, proper: Tensor | None) -> Bounds:
-    """Half the sum of the differences of either sign; of two distributions, both have the same sum."""
-    return _mean_of(positive_part(out - target).total(), positive_part(target - out).total(), proper)
-
-
-def _kl(infinite: Tensor, target: Enclosure, out: Enclosure, proper: Tensor | None) -> Bounds:
+def _kl(infinite: Tensor, summed: Enclosure, proper: Tensor | None) -> Bounds:
     """The sum of target log(target / out), which is less than that of its generator where the target has no mass."""
-    low, high = _infinite_where(infinite, divergence(RELATIVE_ENTROPY, target, out))
+    low, high = _infinite_where(infinite, summed)
     return Bounds(low if proper is None else torch.where(proper[:, 0] | low.isinf(), low, 0), high)
 
 
-def _waste(target: Enclosure, q: Enclosure, out: Enclosure, accepted: Enclosure, proper: Tensor | None) -> Bounds:
-    rejections = q - accepted
-    return _mean_of(
-        (positive_part(out - target) - positive_part(q - target) + rejections).total(),
-        (positive_part(target - out) - positive_part(target - q) + rejections).total(),
-        proper,
-    )
-
-
-def _max_ratio(target: Enclosure, out: Enclosure) -> Bounds:
+def _max_ratio(target: Enclosure, out: Enclosure, of_points: Lines | None) -> Bounds:
     """Along a segment the quotient of two lines is largest at an end."""
     low = out.cells.per_head(_zero_for_nan(out.head.low / target.head.high), torch.amin).amax(-1)
     low = torch.maximum(low, _mean_quotient(out, target).amax(-1))
     high = _quotient(out.head, target.head).amax(-1)
     unseen = _quotient(out.tail, target.tail).masked_fill(~target.cells.populated, 0).amax(-1)
-    return Bounds(low.clamp(min=1), torch.maximum(high, unseen).clamp(min=1))
+    high = torch.maximum(high, unseen)
+    if of_points is not None:
+        low, high = torch.maximum(low, of_points.low[:, 0]), torch.maximum(high, of_points.high[:, 0])
+    return Bounds(low.clamp(min=1), high.clamp(min=1))
 
 
 def _quotient(above: Lines, below: Lines) -> Tensor:
@@ -217,10 +323,10 @@ def _highest_other(target: Enclosure) -> tuple[Tensor, Tensor]:
 
 
 def _unseen_high(x: Enclosure) -> Tensor:
-    return x.unweighted().tail.high.amax(-1, keepdim=True)
+    return x.highest_unseen().amax(-1, keepdim=True)
 
 
-def _outside_support(target: Enclosure, out: Enclosure) -> Bounds:
+def _outside_support(target: Enclosure, out: Enclosure) -> Enclosure:
     """The output counts at an end of a segment where the target may vanish, and all along where it surely does."""
     summed = out.cells.summed is not None
 
@@ -236,8 +342,7 @@ def _outside_support(target: Enclosure, out: Enclosure) -> Bounds:
             out.high_right.masked_fill(right, 0),
         )
 
-    emitted = Enclosure(out.cells, outside(target.head, out.head), outside(target.tail, out.tail), weighted=True)
-    return _bounds(emitted.total())
+    return Enclosure(out.cells, outside(target.head, out.head), outside(target.tail, out.tail), weighted=True)
 
 
 # -- bounds ------------------------------------------------------------------------------------------------------------
@@ -257,11 +362,6 @@ def _mean_of(a: Enclosure, b: Enclosure, same: Tensor | None) -> Bounds:
 
 def _infinite_where(surely: Tensor, x: Enclosure) -> Bounds:
     return Bounds(x.low.masked_fill(surely, torch.inf)[:, 0], x.high.masked_fill(surely, torch.inf)[:, 0])
-
-
-def _finished(found: dict[str, Bounds]) -> dict[str, Bounds]:
-    """Every figure moved outwards by the slack, and cut to where the measure can lie."""
-    return {name: _outwards(name, *bounds) for name, bounds in found.items()}
 
 
 def _outwards(name: str, low: Tensor, high: Tensor) -> Bounds:

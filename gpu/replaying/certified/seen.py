@@ -1,6 +1,6 @@
 """What is known of the rows of a block, from a top-k trace or with a tail of whole rows left unseen."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,23 +9,44 @@ from torch import Tensor
 
 from fly_theory.errors import InvalidInput
 from gpu.replaying.certified.cells import Cells
+from gpu.replaying.certified.grouping import in_groups
 from gpu.replaying.certified.heads import cells_of_rows, cells_of_top
 from gpu.replaying.settings import ReplaySettings
 from gpu.trace import TopKBlock, TopKTrace, TopRows, TraceBlock
 
-__all__ = ["cells_of", "check_law", "completion"]
+__all__ = ["cells_of", "check_law", "completion", "groups_of"]
+
+# Whole rows of which the heads are picked together.
+_ROWS = 3
 
 _Top = tuple[Tensor, Tensor, Tensor]
 
 
-def cells_of(blocks: Sequence[TraceBlock] | Sequence[TopKBlock], settings: ReplaySettings, *, tail: float) -> Cells:
-    """What is known of the rows of some blocks, K each; of whole rows, a tail of this joint mass is only summed."""
+def cells_of(blocks: Sequence[TopKBlock], settings: ReplaySettings) -> Cells:
+    """What a top-k trace says of the rows of some blocks, K each."""
     tokens = torch.cat([block.tokens for block in blocks]).to(settings.device)
-    if isinstance(blocks[0], TraceBlock):
-        p, q = _joined(replace(settings, dtype="float64").pair(block) for block in blocks)
-        return cells_of_rows(p, q, tokens, tail)
     target, draft, drafted = zip(*(_stored(block, settings) for block in blocks), strict=True)
     return cells_of_top(blocks[0].vocabulary, tokens, _joined(target), _joined(draft), _joined(drafted))
+
+
+def groups_of(
+    blocks: Sequence[TraceBlock] | Sequence[TopKBlock], settings: ReplaySettings, *, tail: float
+) -> Iterator[Cells]:
+    """What is known of the rows of some blocks, in groups that are best evaluated together.
+
+    Of whole rows, a tail of this joint mass is only summed.
+    """
+    if isinstance(blocks[0], TraceBlock):
+        return in_groups([cells for block in blocks for cells in _by_rows(block, settings, tail)])
+    cells = cells_of(blocks, settings)
+    return iter([replace(cells, places=torch.arange(cells.rows, device=cells.unseen.device))])
+
+
+def _by_rows(block: TraceBlock, settings: ReplaySettings, tail: float) -> Iterator[Cells]:
+    """The rows of a block, so few at a time that they stay near the processor."""
+    p, q = replace(settings, dtype="float64").pair(block)
+    tokens = block.tokens.to(settings.device)
+    return (cells_of_rows(*of_rows, tail) for of_rows in zip(*(x.split(_ROWS) for x in (p, q, tokens)), strict=True))
 
 
 def _joined(of_blocks: Iterable[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:

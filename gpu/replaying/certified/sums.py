@@ -23,13 +23,13 @@ __all__ = ["sum_bounds"]
 
 def sum_bounds(cells: Cells, head: Lines, tail: Lines) -> tuple[Tensor, Tensor]:
     """Lower and upper bounds (R, 1) of the sum of a quantity with these bounds at heads (R, H) and sectors (R, G)."""
+    if cells.summed is not None:
+        return _bounds_by_sector(cells, head, tail)
     high = _upper(cells, head.high_left, head.high_right, tail.high_left, tail.high_right)
     return 0 - _upper(cells, -head.low_left, -head.low_right, -tail.low_left, -tail.low_right), high
 
 
 def _upper(cells: Cells, head_left: Tensor, head_right: Tensor, tail_left: Tensor, tail_right: Tensor) -> Tensor:
-    if cells.summed is not None:
-        return _upper_by_sector(cells, head_left, head_right, tail_left, tail_right)
     at_nodes = torch.maximum(
         torch.cat([tail_left, tail_right[:, -1:]], dim=-1), torch.cat([tail_left[:, :1], tail_right], dim=-1)
     ).expand(cells.rows, -1)
@@ -49,18 +49,20 @@ def _upper(cells: Cells, head_left: Tensor, head_right: Tensor, tail_left: Tenso
     return torch.stack(bounds).amin(0).masked_fill(unbounded, torch.inf)
 
 
-def _upper_by_sector(
-    cells: Cells, head_left: Tensor, head_right: Tensor, tail_left: Tensor, tail_right: Tensor
-) -> Tensor:
-    """The same where the masses of each sector are known: its line, summed, and in narrow ones its higher end."""
-    heads = head_left if head_left is head_right else torch.maximum(head_left, head_right)
-    ends = torch.maximum(tail_left, tail_right)
-    unbounded = ((ends == torch.inf) & cells.populated).any(-1, keepdim=True)
-    total, magnitude = heads.sum(-1, keepdim=True), heads.abs().sum(-1, keepdim=True)
-    for line, weight in ((tail_left, cells.at_nodes[0]), (tail_right, cells.at_nodes[1])):
-        terms = torch.where(cells.narrow, ends, line).nan_to_num(0.0, posinf=0.0) * weight
-        total, magnitude = total + terms.sum(-1, keepdim=True), magnitude + terms.abs().sum(-1, keepdim=True)
-    return (total + ROUNDING * magnitude).masked_fill(unbounded, torch.inf)
+def _bounds_by_sector(cells: Cells, head: Lines, tail: Lines) -> tuple[Tensor, Tensor]:
+    """The same where the masses of each sector are known: its lines, summed, and in narrow ones their outer ends."""
+    if cells.any_narrow:
+        outer = tail.low, tail.low, tail.high, tail.high
+        tail = Lines(*(torch.where(cells.narrow, x, end) for x, end in zip(outer, tail, strict=True)))
+    terms = torch.stack(torch.broadcast_tensors(*tail, cells.at_nodes[0])[:4]).mul_(cells.weights)
+    # What is unbounded, but has no tokens, counts as nothing.
+    terms = terms.nan_to_num_(0.0, posinf=torch.inf, neginf=-torch.inf).unflatten(0, (2, 2))
+    of_tail, magnitude = terms.sum((1, 3)), terms.abs_().sum((1, 3))
+    ends = head.low[None] if head.is_known else torch.stack([head.low, head.high])
+    of_heads, of_heads_magnitude = ends.sum(-1), ends.abs().sum(-1)
+    rounding = ROUNDING * (magnitude + of_heads_magnitude)
+    low, high = of_tail + of_heads
+    return (low - rounding[0])[:, None], (high + rounding[1])[:, None]
 
 
 def _multipliers(cells: Cells, at_nodes: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
