@@ -1,5 +1,6 @@
 """Mentored decoding."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,7 +11,8 @@ from fly_theory.interpreters import Interpreter
 from fly_theory.parameters import Interval, parameter
 from fly_theory.rules.base import Rule, Verdict
 
-_BISECTIONS = 60
+# Bisections beyond the digits of a float, for intervals that do not start at its resolution.
+_SPARE_BISECTIONS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,34 +83,55 @@ class Mentored(Rule):
             one = xp.ones_like(p[..., :1] + q[..., :1])
             return one, one
         possible = p > 0
-        ratio = xp.where(possible, q / xp.where(possible, p, xp.ones_like(p)), float("inf"))
+        smallest = q * (4 / xp.finfo(q.dtype).max)  # of p, for ratios that are numbers
+        ratio = xp.where(possible, q / xp.where(possible, xp.maximum(p, smallest), xp.ones_like(p)), float("inf"))
         order = xp.argsort(ratio, axis=-1, stable=True)
         p, q, ratio = (xp.take_along_axis(x + xp.zeros_like(ratio), order, axis=-1) for x in (p, q, ratio))
         possible = p > 0
-        below_p, below_q = xp.cumulative_sum(p, axis=-1), xp.cumulative_sum(q, axis=-1)
-        filled_at = xp.where(possible, ratio, 0) * below_p - below_q
+        supported = possible & (ratio > 0)
+        logs = xp.log(xp.where(supported, ratio, 1))
+        sums_p, sums_q, sums_logs = (_sums_of_first(x) for x in (p, q, xp.where(supported, p * logs, 0)))
+        missing = xp.any(possible & (ratio == 0), axis=-1, keepdims=True)
+        filled_at = xp.where(possible, ratio, 0) * sums_p[..., 1:] - sums_q[..., 1:]
 
-        def lowered(raised: Array) -> Array:
-            """The 1/beta whose residual has the mass that 1/alpha = raised rejects."""
+        def lowered(raised: Array) -> tuple[Array, Array]:
+            """The 1/beta whose residual has the mass that 1/alpha = raised rejects, and how many tokens it fills up."""
             rejected = xp.sum(positive_part(q - raised * p), axis=-1, keepdims=True)
-            filled = possible & (filled_at < rejected)
-            mass_p = xp.sum(xp.where(filled, p, 0), axis=-1, keepdims=True)
-            mass_q = xp.sum(xp.where(filled, q, 0), axis=-1, keepdims=True)
-            return xp.where(mass_p > 0, (rejected + mass_q) / xp.where(mass_p > 0, mass_p, 1), 0)
+            filled = _count(possible & (filled_at < rejected))
+            mass_p, mass_q = (xp.take_along_axis(sums, filled, axis=-1) for sums in (sums_p, sums_q))
+            return xp.where(mass_p > 0, (rejected + mass_q) / xp.where(mass_p > 0, mass_p, 1), 0), filled
 
         def spent(raised: Array) -> Array:
-            """KL(p, out) for 1/alpha = raised, from log(out / p) = log clip(q / p)."""
-            clipped = xp.minimum(xp.maximum(ratio, lowered(raised)), raised)
-            covered = clipped > 0
-            logs = xp.where(covered, xp.log(xp.where(covered, clipped, 1)), -float("inf"))
-            return -xp.sum(xp.where(possible, p * logs, 0), axis=-1, keepdims=True)
+            """KL(p, out) for 1/alpha = raised: out is p/beta at the first tokens, p/alpha at the last, q in between."""
+            floor, filled = lowered(raised)
+            kept = _count(ratio <= raised)
+            first, last = filled, xp.maximum(filled, kept)
+            p_first, p_last, logs_first, logs_last = (
+                xp.take_along_axis(sums, at, axis=-1) for sums in (sums_p, sums_logs) for at in (first, last)
+            )
+            covered = floor > 0
+            at_floor = p_first * xp.log(xp.where(covered, floor, 1))
+            finite = at_floor + (logs_last - logs_first) + (sums_p[..., -1:] - p_last) * xp.log(raised)
+            return xp.where(missing & ~covered, float("inf"), -finite)
 
         largest = xp.max(xp.where(possible, ratio, 1), axis=-1, keepdims=True)
         span = xp.log(xp.maximum(largest, xp.ones_like(largest)))
         low, high = xp.zeros_like(span), xp.ones_like(span)
-        for _ in range(_BISECTIONS):
+        for _ in range(_SPARE_BISECTIONS - round(math.log2(xp.finfo(span.dtype).eps))):
             middle = (low + high) / 2
             affordable = spent(xp.exp(middle * span)) <= scalar(self.budget, p)
             low, high = xp.where(affordable, middle, low), xp.where(affordable, high, middle)
         raised = xp.exp(low * span)
-        return raised, lowered(raised)
+        return raised, lowered(raised)[0]
+
+
+def _sums_of_first(x: Array) -> Array:
+    """The sums of the first 0, 1, ..., V of the numbers x (..., V), (..., V + 1)."""
+    xp = array_namespace(x)
+    return xp.concat([xp.zeros_like(x[..., :1]), xp.cumulative_sum(x, axis=-1)], axis=-1)
+
+
+def _count(mask: Array) -> Array:
+    """How often a mask (..., V) holds, (..., 1)."""
+    xp = array_namespace(mask)
+    return xp.sum(xp.astype(mask, xp.int64), axis=-1, keepdims=True)

@@ -41,6 +41,11 @@ def asarray(obj: Any, /, *, dtype: Any = float64, device: Any = None, copy: Any 
     return Enclosure(None, Lines.exact(torch.tensor(float(obj), dtype=dtype, device=device)), None)
 
 
+def finfo(type: torch.dtype, /) -> torch.finfo:
+    """What numbers of a dtype can be."""
+    return torch.finfo(type)
+
+
 def full_like(x: Enclosure, /, fill_value: float, *, dtype: Any = None, device: Any = None) -> Enclosure:
     """One value with the shape of x."""
     head = Lines.exact(torch.full_like(x.head.low_left, fill_value))
