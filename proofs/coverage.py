@@ -29,6 +29,7 @@ def theorem_for(rule: Any, claim: Claim) -> str | None:
         for name in theorems():
             if any(_covers(subject, rule, claim) for subject in find(name).about) and _is_proved(name, rule.name):
                 return name
+        return STANDARD if _is_standard_once(rule, claim) else None
     return STANDARD if _is_standard(rule, claim) else None
 
 
@@ -59,6 +60,12 @@ def _implies(shown: Claim, claim: Claim) -> bool:
 @functools.cache
 def _is_proved(theorem: str, rule: str) -> bool:
     return prove_theorem(find(theorem), {}, only=rule, search=False).outcome == "proved"
+
+
+@functools.cache
+def _is_standard_once(rule: Rule, claim: Claim) -> bool:
+    """For registered rules, which are frozen: a rule of one's own may change between two questions."""
+    return _is_standard(rule, claim)
 
 
 def _is_standard(rule: Rule, claim: Claim) -> bool:

@@ -29,8 +29,23 @@ def test_a_wrong_output_or_exit_code_would_be_seen(tmp_path):
 @pytest.mark.bundled
 @pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.stem)
-def test_commands_of_a_page_run_as_shown(page, tmp_path):
-    assert list(follow(page.read_text(), tmp_path))
+def test_commands_of_a_page_run_as_shown(page, tmp_path, shared_commands):
+    assert list(follow(page.read_text(), tmp_path, shared=shared_commands))
+
+
+def test_a_command_runs_once_where_its_files_are_the_same(tmp_path):
+    page = "```python\n# rule.py\n{}\n```\n```console\n$ fly-theory show rule.py:Mine > shown\n$ echo $?\n2\n```\n"
+    shared = tmp_path / "shared"
+    for folder in ("shared", "first", "second", "third"):
+        (tmp_path / folder).mkdir()
+    first, again, other = (
+        next(follow(page.format(text), tmp_path / folder, shared=shared))
+        for folder, text in (("first", "a = 1"), ("second", "a = 1"), ("third", "a = 2"))
+    )
+    assert first == again
+    assert other.exit_code == first.exit_code == 2
+    assert len(list(shared.glob("*/done.json"))) == 2
+    assert (tmp_path / "second" / "shown").exists()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

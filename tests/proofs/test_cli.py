@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 import proofs
 from fly_theory.cli import application
+from proofs import runner
 
 MY_RULE = """
 from dataclasses import dataclass
@@ -63,6 +64,24 @@ def test_one_json_document(run):
     assert rows[1]["outcome"] == rows[1]["expected"] == "proved"
     assert rows[1]["small"] == {"2": "proved"}
     assert rows[1]["obligations"] > 5
+
+
+def test_without_names_it_is_the_whole_book(run, proof_of, monkeypatch):
+    """What each theorem comes out as is proved once in a test run, and shown here as the command shows it."""
+    monkeypatch.setattr(
+        runner, "outcomes", lambda names, **_: (runner.reported(proof_of(name), None) for name in reversed(names))
+    )
+    result = run()
+    assert result.exit_code == 0, result.output
+    shown = [line.split()[0] for line in result.stdout.splitlines()]
+    assert shown[1 : len(proofs.theorems()) + 1] == list(proofs.theorems())
+
+
+def test_several_processes_prove_what_one_does(run):
+    names = ["lossless", "cos-ceiling", "fixed-point"]
+    one, two = (json.loads(run(*names, "--jobs", jobs, "--json").stdout) for jobs in (1, 2))
+    assert [row["name"] for row in two] == names
+    assert [row | {"seconds": 0} for row in two] == [row | {"seconds": 0} for row in one]
 
 
 def test_certificates_are_written(run, tmp_path):
