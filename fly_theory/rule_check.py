@@ -19,8 +19,7 @@ from fly_theory.invariants.base import values
 from fly_theory.provers import theorem
 from fly_theory.report import Report, Witness
 from fly_theory.rules.base import Rule
-from fly_theory.search import Pair, drawn, smallest
-from fly_theory.strategies import pairs
+from fly_theory.search import Pair, drawn_pairs, smallest
 from fly_theory.tally import Tally, result, verdict_of
 from fly_theory.witness_test import Source, pytest_case, quoted
 
@@ -70,7 +69,7 @@ def check_rule(rule: Rule, claims: Sequence[Claim], *, subject: str, source: Sou
     claimed = {invariant.name: (invariant, claim) for claim in claims for invariant in [invariants.of_claim(claim)]}
     asked = [*(invariant for invariant, _ in claimed.values()), *invariants.STRUCTURAL]
     told = [invariant for invariant in _INFORMATIVE if invariant.name not in claimed]
-    met = drawn(pairs(), cases, seed)
+    met = drawn_pairs(cases, seed)
     arithmetic, (tallies, extremes) = most_exact(rule, partial(_tallied, rule, [*asked, *told], met))
 
     results = []

@@ -1,6 +1,7 @@
 """Looking for a counterexample among what a strategy draws, and for the smallest one."""
 
 import contextlib
+import functools
 import itertools
 import math
 import tempfile
@@ -17,7 +18,7 @@ from hypothesis.strategies import SearchStrategy
 
 from fly_theory.strategies import Distribution, Pair, pairs
 
-__all__ = ["Pair", "drawn", "shrunk", "smallest"]
+__all__ = ["Pair", "drawn", "drawn_pairs", "shrunk", "smallest"]
 
 T = TypeVar("T")
 
@@ -32,6 +33,12 @@ def drawn(strategy: SearchStrategy[T], cases: int, seed: int) -> tuple[T, ...]:
 
     shrunk(remember, strategy, cases, seed)
     return tuple(met)
+
+
+@functools.lru_cache(maxsize=8)
+def drawn_pairs(cases: int, seed: int) -> tuple[Pair, ...]:
+    """The pairs that a check of these settings draws, whatever rule it is of."""
+    return drawn(pairs(), cases, seed)
 
 
 def shrunk(fails: Callable[[T], bool], strategy: SearchStrategy[T], cases: int, seed: int) -> T | None:

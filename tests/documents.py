@@ -48,9 +48,7 @@ def steps(page: str) -> Iterator[Command | tuple[str, str]]:
                 yield Command(line, output)
 
 
-def follow(
-    page: str, folder: Path, *, elsewhere: Collection[str] = (), shared: Path | None = None
-) -> Iterator[Done]:
+def follow(page: str, folder: Path, *, elsewhere: Collection[str] = (), shared: Path | None = None) -> Iterator[Done]:
     """Write the files and run the `fly-theory` commands of a page in a folder, in order; `make` is left to CI.
 
     Command lines in `elsewhere` are left out: another test does what they do. With a folder `shared`, a command that

@@ -1,5 +1,6 @@
 """Tiny model pairs, and a guard that no test of this folder reaches for the network."""
 
+import functools
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,3 +43,26 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
         wide_qwen=tiny_models.save_qwen2(root / "wide-qwen", tokenizer, vocabulary=304),
         narrow_qwen=tiny_models.save_qwen2(root / "narrow-qwen", tokenizer, vocabulary=292),
     )
+
+
+@pytest.fixture(scope="session")
+def _loaded_once() -> Any:
+    from gpu.models import load_pair
+
+    return functools.cache(load_pair)
+
+
+@pytest.fixture
+def bundled_pair(monkeypatch: pytest.MonkeyPatch, _loaded_once: Any) -> Any:
+    """The bundled pair in float32, which takes long to load: once in a test run, by capture and decode as well."""
+    import torch
+
+    for module in ("gpu.capturing", "gpu.decoding.run"):
+        monkeypatch.setattr(f"{module}.load_pair", _loaded_once)
+    return _loaded_once("smollm2-135m", "layerskip:10,20", dtype=torch.float32, device=torch.device("cpu"))
+
+
+@pytest.fixture(autouse=True)
+def _load_the_bundled_pair_once(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("bundled"):
+        request.getfixturevalue("bundled_pair")

@@ -17,7 +17,7 @@ from fly_theory.distributions import softmax
 from fly_theory.errors import CaptureError, InvalidInput
 from fly_theory.trees import branching, expand
 from gpu.capture_cli import capture as capture_command
-from gpu.models import Model, load_pair, without_layers
+from gpu.models import Model, Pair, without_layers
 from gpu.sampling import DRAFT, draw, uniforms
 from gpu.trace.tree import TraceTree
 from gpu.tree_shapes import FullTree, TopKTree, tree_shape
@@ -84,13 +84,12 @@ def test_rows_of_a_windowed_target(
 
 @pytest.mark.bundled
 @pytest.mark.slow
-def test_rows_of_the_bundled_pair(tmp_path: Path) -> None:
+def test_rows_of_the_bundled_pair(tmp_path: Path, bundled_pair: Pair) -> None:
     folder = gpu.capture(
         "smollm2-135m", "layerskip:10,20", ["Why?"], out=tmp_path, tree="total=12,depth=3,top_k=4", blocks=1,
         continuation=6, dtype="float32",
     )  # fmt: skip
-    pair = load_pair("smollm2-135m", "layerskip:10,20", dtype=torch.float32, device=torch.device("cpu"))
-    hold_against_paths(gpu.open_trace(folder), pair.target.network, pair.draft.network, 1e-4)
+    hold_against_paths(gpu.open_trace(folder), bundled_pair.target.network, bundled_pair.draft.network, 1e-4)
 
 
 def test_a_model_that_does_not_follow_the_tree_is_refused(

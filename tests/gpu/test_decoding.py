@@ -23,7 +23,7 @@ from fly_theory.testing import TableModel
 from gpu.decoding.laws import decoding_temperature, laws_for
 from gpu.decoding.reader import Reader
 from gpu.decoding.rounds import Round, Speculation, uniforms_in_round
-from gpu.models import Model, load_pair
+from gpu.models import Model, Pair, load_pair
 from gpu.sampling import LIVE, uniforms
 
 PROMPTS = ["the fox and the hare", "def add(a, b):", "one and one are"]
@@ -430,15 +430,13 @@ def test_a_rule_that_torch_cannot_read_is_refused(tiny: SimpleNamespace, monkeyp
 
 @pytest.mark.bundled
 @pytest.mark.slow
-def test_greedy_texts_of_the_bundled_pair_are_the_targets(monkeypatch: pytest.MonkeyPatch) -> None:
-    pair = load_pair("smollm2-135m", "layerskip:10,20", dtype=torch.float32, device=torch.device("cpu"))
-    monkeypatch.setattr("gpu.decoding.run.load_pair", lambda *_, **__: pair)
+def test_greedy_texts_of_the_bundled_pair_are_the_targets(bundled_pair: Pair) -> None:
     prompts = ["Why is the sky blue?", "Write a function that reverses a list."]
     options = {"draft_length": 4, "max_new_tokens": 40, "temperature": 0.0, "chat": True, "device": "cpu"}
     decoding = gpu.decode("smollm2-135m", "layerskip:10,20", "lossless", prompts, **options)
     for text in decoding:
         ids = torch.tensor([text.prompt_ids])
-        plain = pair.target.network.generate(
+        plain = bundled_pair.target.network.generate(
             ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=40, pad_token_id=0
         )
         assert list(text.ids) == plain[0, ids.shape[1] :].tolist()

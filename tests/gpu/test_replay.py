@@ -426,7 +426,14 @@ def test_a_missing_and_an_altered_trace_are_named(tmp_path: Path) -> None:
 def test_the_bundled_pair(tmp_path: Path) -> None:
     trace = gpu.open_trace(
         gpu.capture(
-            "smollm2-135m", "layerskip:10,20", None, out=tmp_path / "trace", blocks=3, draft_length=4, chat=True
+            "smollm2-135m",
+            "layerskip:10,20",
+            None,
+            out=tmp_path / "trace",
+            blocks=3,
+            draft_length=4,
+            continuation=12,
+            chat=True,
         )
     )
     specs = ["lossless", "lenience:l=0.5", "mentored:budget=0.1", "min-p:base=0.1"]
