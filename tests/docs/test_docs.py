@@ -16,12 +16,12 @@ PAGES = sorted(DOCS.glob("*.md"))
 WITH_COMMANDS = [page for page in PAGES if any(isinstance(step, Command) for step in steps(page.read_text()))]
 
 
-def test_a_wrong_output_or_exit_code_would_be_seen(tmp_path):
+def test_a_wrong_output_or_exit_code_would_be_seen(tmp_path, shared_commands):
     block = "```console\n$ fly-theory show lossless\n{}```\n"
     with pytest.raises(AssertionError, match="shown"):
-        list(follow(block.format("something else\n"), tmp_path))
+        list(follow(block.format("something else\n"), tmp_path, shared=shared_commands))
     with pytest.raises(AssertionError, match="fly-theory show lossless"):
-        list(follow(block.format("$ echo $?\n1\n"), tmp_path))
+        list(follow(block.format("$ echo $?\n1\n"), tmp_path, shared=shared_commands))
     with pytest.raises(AssertionError, match="no-such-rule"):
         list(follow("```console\n$ fly-theory show no-such-rule\n```\n", tmp_path))
 
