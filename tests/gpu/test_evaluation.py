@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch._dynamo.utils
 import torch._inductor
 
 import fly_theory as ft
@@ -57,6 +58,8 @@ def test_the_compiled_pass_agrees_with_plain_evaluation() -> None:
     for seed in range(3):
         assert_close(fast(block(seed)), plain(block(seed)))
     assert fast.notes == set()
+    # Whatever is compiled is found on disk by the next process.
+    assert torch._dynamo.utils.counters["inductor"]["fxgraph_cache_bypass"] == 0
 
 
 class Branching(Rule):

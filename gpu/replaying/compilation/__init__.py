@@ -50,7 +50,9 @@ def compiled(stage: Callable[..., Any], *examples: Tensor) -> Callable[..., Any]
     is: sorting takes nearly all its time, compiled or not.
     """
     from torch import _inductor as inductor
+    from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     layout = None
 
@@ -59,10 +61,13 @@ def compiled(stage: Callable[..., Any], *examples: Tensor) -> Callable[..., Any]
         values, layout = tree_flatten(stage(*inputs))
         return tuple(values)
 
-    traced = make_fx(flat, decomposition_table=REWRITTEN, tracing_mode="fake")(*examples)
+    # The cache on disk asks for a place where guards on shapes could be; here shapes are fixed.
+    without_values = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
+    shapes = [without_values.from_tensor(example, static_shapes=True) for example in examples]
+    traced = make_fx(flat, decomposition_table=REWRITTEN)(*shapes)
     if any(getattr(node.target, "overloadpacket", None) in _SORTS for node in traced.graph.nodes):
         return stage
     order_by_sweeps(traced.graph)
     traced.recompile()
-    run = inductor.compile(traced, list(examples), options=_OPTIONS)
+    run = inductor.compile(traced, shapes, options=_OPTIONS)
     return lambda *inputs: tree_unflatten(run(*inputs), layout)
