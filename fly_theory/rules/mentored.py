@@ -90,7 +90,10 @@ class Mentored(Rule):
         possible = p > 0
         supported = possible & (ratio > 0)
         logs = xp.log(xp.where(supported, ratio, 1))
-        sums_p, sums_q, sums_logs = (_sums_of_first(x) for x in (p, q, xp.where(supported, p * logs, 0)))
+        # Of the first 0, 1, ..., V tokens, (..., V + 1).
+        sums_p, sums_q, sums_logs = (
+            xp.cumulative_sum(x, axis=-1, include_initial=True) for x in (p, q, xp.where(supported, p * logs, 0))
+        )
         missing = xp.any(possible & (ratio == 0), axis=-1, keepdims=True)
         filled_at = xp.where(possible, ratio, 0) * sums_p[..., 1:] - sums_q[..., 1:]
 
@@ -123,12 +126,6 @@ class Mentored(Rule):
             low, high = xp.where(affordable, middle, low), xp.where(affordable, high, middle)
         raised = xp.exp(low * span)
         return raised, lowered(raised)[0]
-
-
-def _sums_of_first(x: Array) -> Array:
-    """The sums of the first 0, 1, ..., V of the numbers x (..., V), (..., V + 1)."""
-    xp = array_namespace(x)
-    return xp.concat([xp.zeros_like(x[..., :1]), xp.cumulative_sum(x, axis=-1)], axis=-1)
 
 
 def _count(mask: Array) -> Array:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import inf
 from math import log as natural_log
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from fly_theory import divergence
 from fly_theory.arrays import Array, array_namespace, holds_values, positive_part, take
@@ -17,6 +17,7 @@ from gpu.replaying.elementary import largest, log, log_of_one_and_share
 __all__ = [
     "BASELINE",
     "DISTANCES",
+    "KEEP",
     "LEAST",
     "MATCHED",
     "MEASURES",
@@ -31,7 +32,11 @@ __all__ = [
     "measure_draft",
     "measure_rows",
     "of_block",
+    "prefixed",
 ]
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -171,7 +176,7 @@ Further = Callable[[Judged], dict[str, Array]]
 UNDEFINED = "undefined"
 
 # Probability that the draft token of a row survives, from which `of_block` makes block efficiency.
-_KEEP = "keep"
+KEEP = "keep"
 
 
 def measure(
@@ -226,8 +231,8 @@ def of_block(measures: dict[str, Array]) -> dict[str, Array]:
     """The values of all rows of a block, with those that belong to the block as a whole, (1,), in their places."""
     finished = dict(measures)
     for prefix in ("", BASELINE):
-        if f"{prefix}{_KEEP}" in finished:
-            keep = finished.pop(f"{prefix}{_KEEP}")
+        if f"{prefix}{KEEP}" in finished:
+            keep = finished.pop(f"{prefix}{KEEP}")
             finished[f"{prefix}accepted_per_call"] = block_efficiency(keep).accepted_per_call[None]
     return finished
 
@@ -238,7 +243,7 @@ def efficiency(accepted: Array, q: Array, tokens: Array) -> dict[str, Array]:
     survives, drafted = take(accepted, tokens), take(q, tokens)
     return {
         "acceptance": xp.sum(accepted, axis=-1),
-        _KEEP: survives / xp.where(drafted > 0, drafted, xp.ones_like(drafted)),
+        KEEP: survives / xp.where(drafted > 0, drafted, xp.ones_like(drafted)),
     }
 
 
@@ -286,7 +291,7 @@ def _matched(rule: AllowedSetRule, pair: Pair, tokens: Array, compared: _Compare
         apart=divergence.total_variation(target, q),
     )
     baseline = efficiency(xp.minimum(q, target), q, tokens) | {"tv": positive_part(1 - mass[..., 0])}
-    return _prefixed(MATCHED, _distances(matched, rejected)) | _prefixed(BASELINE, baseline)
+    return prefixed(MATCHED, _distances(matched, rejected)) | prefixed(BASELINE, baseline)
 
 
 def _distances(compared: _Compared, rejected: Array) -> dict[str, Array]:
@@ -326,5 +331,6 @@ def _infinite_where(mask: Array, value: Array) -> Array:
     return xp.where(mask, xp.full_like(value, inf), value)
 
 
-def _prefixed(prefix: str, measures: dict[str, Array]) -> dict[str, Array]:
+def prefixed(prefix: str, measures: dict[str, T]) -> dict[str, T]:
+    """Measures under names that begin with a prefix."""
     return {f"{prefix}{name}": values for name, values in measures.items()}

@@ -192,14 +192,17 @@ class Cells:
     def joined(cls, parts: Sequence["Cells"]) -> "Cells":
         """Several parts of rows, of which all heads are known and a tail is summed, in order."""
         head_p, head_q = (Lines.joined([getattr(part, name) for part in parts]) for name in ("head_p", "head_q"))
-        summed = tuple(torch.cat(of_parts) for of_parts in zip(*(part.summed for part in parts), strict=True))
-        numbers = {
-            name: torch.cat([getattr(part, name) for part in parts])
-            for name in ("unseen", "cap_p", "cap_q", "nodes", "drafted", "entropy_p")
-        }
         places = None if parts[0].places is None else torch.cat([part.places for part in parts])
         known = head_p.low_left.shape[-1]
+        summed, numbers = cls.beside_heads(parts)
         return replace(parts[0], head_p=head_p, head_q=head_q, known=known, summed=summed, places=places, **numbers)
+
+    @staticmethod
+    def beside_heads(parts: Sequence["Cells"]) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
+        """Of several parts of rows, of which a tail is summed, in order: `summed`, and what else is known but heads."""
+        names = ("unseen", "cap_p", "cap_q", "nodes", "drafted", "entropy_p")
+        summed = tuple(torch.cat(of_parts) for of_parts in zip(*(part.summed for part in parts), strict=True))
+        return summed, {name: torch.cat([getattr(part, name) for part in parts]) for name in names}
 
     @cached_property
     def empty(self) -> Tensor:

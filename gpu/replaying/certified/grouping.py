@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import torch
 from torch import Tensor
 
 from gpu.replaying.certified.cells import Cells
@@ -19,11 +18,7 @@ _COLUMNS = 2**17
 def in_groups(parts: Sequence[Cells]) -> Iterator[Cells]:
     """Whole rows, which come in parts, in groups, with their places among all of them."""
     rows = [(part, row) for part in parts for row in range(part.rows)]
-    numbers = {
-        name: torch.cat([getattr(part, name) for part in parts])
-        for name in ("unseen", "cap_p", "cap_q", "nodes", "drafted", "entropy_p")
-    }
-    summed = [torch.cat(of_parts) for of_parts in zip(*(part.summed for part in parts), strict=True)]
+    summed, numbers = Cells.beside_heads(parts)
     count = (parts[0].vocabulary - numbers["unseen"][:, 0]).long()
     order = count.argsort(stable=True)
     end = len(rows)

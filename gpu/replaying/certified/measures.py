@@ -18,15 +18,12 @@ from gpu.replaying.certified.divergences import JENSEN_SHANNON, RELATIVE_ENTROPY
 from gpu.replaying.certified.lines import Lines
 from gpu.replaying.certified.packing import packed
 from gpu.replaying.certified.points import Points, PointSums, Summed, parted
-from gpu.replaying.measures import BASELINE, MATCHED, MEASURES
+from gpu.replaying.measures import BASELINE, KEEP, MATCHED, MEASURES, prefixed
 
 __all__ = ["SLACK", "Bounds", "draft_bounds", "draft_row_bounds", "of_blocks", "pair_of", "row_bounds", "rule_bounds"]
 
 # By how much every figure is moved outwards, relatively and absolutely, for the rounding of its float64 arithmetic.
 SLACK = 1e-9
-
-# Bounds of the probability that the draft token of a row survives, from which `of_blocks` makes block efficiency.
-_KEEP = "keep"
 
 _REJECTION_ROUNDING = 1e-12
 _REFINEMENTS = 4
@@ -62,7 +59,7 @@ def row_bounds(rule: Rule, parts: Sequence[Cells]) -> dict[str, Bounds]:
         (p, q, accepted, residual), points = _joined((part.looked_at, part.points) for part in judged)
         factor = _redraw_factor(rule, q - accepted, residual, points)
         kept = None if points is None else Lines.exact(points.masses.kept)
-        found = {"acceptance": _bounds(accepted.beside(kept).total()), _KEEP: _kept(judged)}
+        found = {"acceptance": _bounds(accepted.beside(kept).total()), KEEP: _kept(judged)}
         sums = None if points is None else points.against_target(factor.head)
         found |= _distances(p, q, accepted, accepted + factor * residual, sums)
         for looked in matched:
@@ -112,11 +109,11 @@ def _matched(judged: Sequence[_Judged], factor: Enclosure) -> dict[str, Bounds]:
     apart = _mean_of(positive_part(target - p).total(), beyond, None)
     baseline = {
         "acceptance": _bounds(array_namespace(q).minimum(q, target).total()),
-        _KEEP: _kept(judged),
+        KEEP: _kept(judged),
         "tv": Bounds(*(torch.where(proper[:, 0], *ends) for ends in zip(apart, _bounds(beyond), strict=True))),
     }
     matched = _distances(target, q, accepted, accepted + factor * residual, sums, proper)
-    return _prefixed(MATCHED, matched) | _prefixed(BASELINE, baseline)
+    return prefixed(MATCHED, matched) | prefixed(BASELINE, baseline)
 
 
 def draft_row_bounds(parts: Sequence[Cells]) -> dict[str, Bounds]:
@@ -140,9 +137,9 @@ def of_blocks(found: dict[str, Bounds], draft_length: int) -> dict[str, Bounds]:
     """The figures of rows that follow one another in blocks, and of blocks, moved outwards by the slack."""
     figures = {}
     for name, bounds in found.items():
-        if name.endswith(_KEEP):
+        if name.endswith(KEEP):
             keep = (block_efficiency(end.reshape(-1, draft_length)) for end in bounds)
-            name, bounds = f"{name.removesuffix(_KEEP)}accepted_per_call", Bounds(*(x.accepted_per_call for x in keep))
+            name, bounds = f"{name.removesuffix(KEEP)}accepted_per_call", Bounds(*(x.accepted_per_call for x in keep))
         figures[name] = _outwards(name, *bounds)
     return figures
 
@@ -371,7 +368,3 @@ def _outwards(name: str, low: Tensor, high: Tensor) -> Bounds:
     low = torch.where(low.isposinf(), low, low - SLACK * (1 + low.abs())).nan_to_num(measure.low, posinf=torch.inf)
     high = (high + SLACK * (1 + high.abs())).nan_to_num(measure.high, posinf=measure.high)
     return Bounds(low.clamp(measure.low, measure.high), high.clamp(measure.low, measure.high))
-
-
-def _prefixed(prefix: str, found: dict[str, Bounds]) -> dict[str, Bounds]:
-    return {f"{prefix}{name}": bounds for name, bounds in found.items()}

@@ -46,7 +46,7 @@ def worth_compiling(positions: int, vocabulary: int) -> bool:
 def compiled(stage: Callable[..., Any], *examples: Tensor) -> Callable[..., Any]:
     """A stage, array operations on tensors with the shapes, dtypes and device of `examples`, as compiled code.
 
-    Compiled code is cached on disk by torch; the first call compiles or loads it. A stage that sorts comes back as it
+    Compiled code is kept on disk by torch, and loaded from there where it is found. A stage that sorts comes back as it
     is: sorting takes nearly all its time, compiled or not.
     """
     from torch import _inductor as inductor
