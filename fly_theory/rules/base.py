@@ -19,6 +19,7 @@ from fly_theory.arrays import (
     positive_part,
     take,
 )
+from fly_theory.claims import Induces
 from fly_theory.distributions import as_pair, trusted_inputs
 from fly_theory.errors import InvalidInput, ShapeError, ZeroResidualError
 
@@ -184,7 +185,24 @@ def redraw_other(p: Array, rejected: Array) -> Array:
 
     `rejected` (..., V) is the mass rejected at each token; after x, token v is redrawn with p(v) / (1 - p(x)), v != x.
     """
+    share = _passed_on(p, rejected)
+    return p * positive_part(array_namespace(p).sum(share, axis=-1, keepdims=True) - share)
+
+
+def law_of_redrawing_other(rejected: Callable[[Array, Array], Array]) -> Induces:
+    """The law of those rules, given the mass (..., V) that one rejects at each token of a pair p, q.
+
+    To redraw from p without x is to redraw from the whole of p, 1 / (1 - p(x)) times as often.
+    """
+
+    def law(p: Array, q: Array) -> Array:
+        share = _passed_on(p, rejected(p, q))
+        return q - share + p * array_namespace(p).sum(share, axis=-1, keepdims=True)
+
+    return Induces("q - r + p sum r, r = (q - m)/(1 - p)", law)
+
+
+def _passed_on(p: Array, rejected: Array) -> Array:
     xp = array_namespace(p)
     others = 1 - p
-    share = rejected / xp.where(others > 0, others, xp.ones_like(others))
-    return p * positive_part(xp.sum(share, axis=-1, keepdims=True) - share)
+    return rejected / xp.where(others > 0, others, xp.ones_like(others))

@@ -10,7 +10,8 @@ from typing import ClassVar
 
 from fly_theory import allowed_sets
 from fly_theory.arrays import Array, Number, array_namespace, constant, positive_part, scalar
-from fly_theory.claims import AcceptsMost, Ceiling, Claim, FixedPoint, MonotoneIn, OnTheLine, ReducesTo
+from fly_theory.claims import AcceptsMost, Ceiling, Claim, FixedPoint, Induces, MonotoneIn, OnTheLine, ReducesTo
+from fly_theory.divergence import total_variation
 from fly_theory.parameters import Interval, parameter
 from fly_theory.rules.base import Rule, Verdict
 from fly_theory.rules.lenience import lenience_parameter, lenient_mass
@@ -24,10 +25,12 @@ class _OnAndOffTheSet(Rule):
     l: Number = lenience_parameter()
 
     def verdict(self, p: Array, q: Array) -> Verdict:
-        xp = array_namespace(p, q)
-        on_set = allowed_sets.min_p(p, self.base)
-        kept = xp.where(on_set, self._on_set(p, q), self._off_set(p, q))
+        kept = self._kept(p, q)
         return Verdict(accepted=kept, residual=positive_part(p - kept))
+
+    def _kept(self, p: Array, q: Array) -> Array:
+        on_set = allowed_sets.min_p(p, self.base)
+        return array_namespace(p, q).where(on_set, self._on_set(p, q), self._off_set(p, q))
 
     def _on_set(self, p: Array, q: Array) -> Array:
         return q
@@ -53,7 +56,8 @@ class GatedCeiling(_OnAndOffTheSet):
 
     Guarantee
     ---------
-    On the TV line; out/p <= max(1/l, 1/(base max p)).
+    out = m where q > p, else D p + (1 - D) q with D = P_rej/TV(p, q); on the TV line; out/p <= max(1/l, 1/(base max
+    p)).
 
     Reference
     ---------
@@ -75,12 +79,20 @@ class GatedCeiling(_OnAndOffTheSet):
     @property
     def claims(self) -> tuple[Claim, ...]:
         return (
+            Induces("m where q > p, else D p + (1 - D) q, D = P_rej/TV(p, q)", self._law),
             self._gated_ceiling(),
             OnTheLine(),
             FixedPoint(),
             MonotoneIn("l", looser="smaller"),
             MonotoneIn("base", looser="smaller"),
         )
+
+    def _law(self, p: Array, q: Array) -> Array:
+        xp = array_namespace(p, q)
+        kept, distance = self._kept(p, q), total_variation(p, q)[..., None]
+        rejected = xp.sum(q - kept, axis=-1, keepdims=True)
+        weight = rejected / xp.where(distance > 0, distance, xp.ones_like(distance))
+        return xp.where(q > p, kept, weight * p + (1 - weight) * q)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fly_theory.arrays import Array, Number, array_namespace, positive_part, scalar
-from fly_theory.claims import AcceptsMost, Ceiling, Claim, FixedPoint, MonotoneIn, OnTheLine, ReducesTo
+from fly_theory.claims import AcceptsMost, Ceiling, Claim, FixedPoint, Induces, MonotoneIn, OnTheLine, ReducesTo
 from fly_theory.parameters import Interval, parameter
 from fly_theory.rules.base import Rule, Verdict
 
@@ -78,7 +78,8 @@ class LenienceSubstituted(Rule):
 
     Guarantee
     ---------
-    out <= p/l. Not on the TV line: tokens with l q < p < q are redrawn although they already have too much mass.
+    out = D p/l + (1 - D) m with D = P_rej/(P_rej + 1/l - 1), so out <= p/l. Not on the TV line: tokens with
+    l q < p < q are redrawn although they already have too much mass.
 
     Reference
     ---------
@@ -100,7 +101,21 @@ class LenienceSubstituted(Rule):
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        return (Ceiling(1 / self.exact("l"), "1/l"), FixedPoint(), ReducesTo("lossless", {"l": 1}))
+        return (
+            Induces("D p/l + (1 - D) m, D = P_rej/(P_rej + 1/l - 1)", self._law),
+            Ceiling(1 / self.exact("l"), "1/l"),
+            FixedPoint(),
+            ReducesTo("lossless", {"l": 1}),
+        )
+
+    def _law(self, p: Array, q: Array) -> Array:
+        xp = array_namespace(p, q)
+        l = scalar(self.l, p)
+        kept = lenient_mass(p, q, self.l)
+        rejected = xp.sum(q - kept, axis=-1, keepdims=True)
+        lacking = rejected + (1 / l - 1)
+        weight = rejected / xp.where(lacking > 0, lacking, xp.ones_like(lacking))
+        return weight * (p / l) + (1 - weight) * kept
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import ClassVar
 from fly_theory.arrays import Array, array_namespace, one_hot
 from fly_theory.claims import Ceiling, Claim, Lossless
 from fly_theory.parameters import Integers, parameter
-from fly_theory.rules.base import Rule, Verdict, redraw_other
+from fly_theory.rules.base import Rule, Verdict, law_of_redrawing_other, redraw_other
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +19,8 @@ class SampleMatch(Rule):
 
     Guarantee
     ---------
-    n = 1 is lossless whatever the draft is, accepting sum p q. For every n, out/p <= n. Not the fixed point at p = q.
+    n = 1 is lossless whatever the draft is, accepting sum p q. For every n, out = q - r + p sum r with
+    r = (q - m)/(1 - p), and out/p <= n. Not the fixed point at p = q.
 
     Reference
     ---------
@@ -38,12 +39,15 @@ class SampleMatch(Rule):
     n: int = parameter(Integers(1), "how many target samples may match", default=1, strict_at=1, typical=(1, 2, 3))
 
     def verdict(self, p: Array, q: Array) -> Verdict:
-        missed = q * (1 - p) ** self.n
-        return Verdict(accepted=q - missed, residual=redraw_other(p, missed))
+        rejected = self._rejected(p, q)
+        return Verdict(accepted=q - rejected, residual=redraw_other(p, rejected))
 
     def residual_after(self, p: Array, q: Array, tokens: Array) -> Array:
         return p * (1 - one_hot(tokens, p)) + array_namespace(p, q).zeros_like(q)
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        return (Lossless(), Ceiling(1, "n")) if self.n == 1 else (Ceiling(self.n, "n"),)
+        return (Lossless() if self.n == 1 else law_of_redrawing_other(self._rejected), Ceiling(self.n, "n"))
+
+    def _rejected(self, p: Array, q: Array) -> Array:
+        return q * (1 - p) ** self.n

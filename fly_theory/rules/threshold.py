@@ -6,7 +6,7 @@ from typing import ClassVar
 from fly_theory.arrays import Array, Number, array_namespace, one_hot, scalar
 from fly_theory.claims import Ceiling, Claim, ReducesTo
 from fly_theory.parameters import Interval, parameter
-from fly_theory.rules.base import Rule, Verdict, redraw_other
+from fly_theory.rules.base import Rule, Verdict, law_of_redrawing_other, redraw_other
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,8 +19,9 @@ class Threshold(Rule):
 
     Guarantee
     ---------
-    out/p <= max(1/single, 1/acc); lossless at single = acc = 1, where it is `sample-match` with n = 1. The draft's
-    probabilities are never used, so it accepts less than min(1, p/q) does. Not the fixed point at p = q.
+    out = q - r + p sum r with r = (q - m)/(1 - p), and out/p <= max(1/single, 1/acc); lossless at single = acc = 1,
+    where it is `sample-match` with n = 1. The draft's probabilities are never used, so it accepts less than min(1, p/q)
+    does. Not the fixed point at p = q.
 
     Reference
     ---------
@@ -46,9 +47,7 @@ class Threshold(Rule):
     )
 
     def verdict(self, p: Array, q: Array) -> Verdict:
-        xp = array_namespace(p, q)
-        one = xp.ones_like(p)
-        accepted = q * xp.where(p >= scalar(self.single, p), one, xp.minimum(one, p / scalar(self.acc, p)))
+        accepted = self._accepted(p, q)
         return Verdict(accepted, redraw_other(p, q - accepted))
 
     def residual_after(self, p: Array, q: Array, tokens: Array) -> Array:
@@ -57,6 +56,15 @@ class Threshold(Rule):
     @property
     def claims(self) -> tuple[Claim, ...]:
         return (
+            law_of_redrawing_other(self._rejected),
             Ceiling(max(1 / self.exact("single"), 1 / self.exact("acc")), "max(1/single, 1/acc)"),
             ReducesTo("sample-match:n=1", {"single": 1, "acc": 1}),
         )
+
+    def _accepted(self, p: Array, q: Array) -> Array:
+        xp = array_namespace(p, q)
+        one = xp.ones_like(p)
+        return q * xp.where(p >= scalar(self.single, p), one, xp.minimum(one, p / scalar(self.acc, p)))
+
+    def _rejected(self, p: Array, q: Array) -> Array:
+        return q - self._accepted(p, q)

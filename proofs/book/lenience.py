@@ -9,7 +9,7 @@ token above p. Where q >= p nothing is redrawn; where q <= p a share Delta of p 
 
 import fly_theory as ft
 from fly_theory.arrays import array_namespace
-from fly_theory.claims import Ceiling
+from fly_theory.claims import Ceiling, Induces
 from proofs import lemmas
 from proofs.derivation import Derivation, implies
 from proofs.lemmas import Reading
@@ -66,6 +66,30 @@ def ceiling(d: Derivation) -> None:
 def floor(d: Derivation) -> None:
     r = _lenient(d)
     d.claim(r.rule, FLOOR, r.p, r.q)
+
+
+@theorem(
+    "lenience-substituted-law",
+    "lenience with l q for q in its residual emits a mixture of p/l and what it keeps",
+    r"\mathrm{out} = \Delta p/\ell + (1-\Delta) m,\qquad"
+    r"\Delta = \frac{P_{\mathrm{rej}}}{P_{\mathrm{rej}} + 1/\ell - 1}",
+    Subject("lenience-substituted", Induces),
+)
+def substituted_law(d: Derivation) -> None:
+    """The residual (p - l q)+ is l times p/l - m, whose mass is P_rej + 1/l - 1."""
+    p, q = d.pair()
+    r = lemmas.read(d, d.rule("lenience-substituted"), p, q)
+    xp, l = array_namespace(p), r.rule.l
+    raised, lacking = p / l, r.rejected + (1 / l - 1)
+    share = r.rejected / xp.where(lacking > 0, lacking, xp.ones_like(lacking))
+    d.name(raised=raised, share=share)
+    d.sum_lemma("the residual is what lacks to p/l, times l", r.residual == p - l * r.accepted)
+    d.lemma("at each token", r.residual == l * (raised - r.accepted))
+    d.lemma("and its mass", r.redrawn == l * lacking)
+    d.lemma("nothing is rejected where nothing lacks", implies(lacking <= 0, r.rejected <= 0))
+    d.lemma("a share of it is redrawn", share * r.redrawn == l * r.rejected)
+    d.lemma("and of what lacks at each token", r.out - r.accepted == share * (raised - r.accepted))
+    d.claim(r.rule, Induces, p, q)
 
 
 @theorem(

@@ -1,15 +1,17 @@
 """Matching a draft token against samples of the target, and SGLang's thresholds.
 
-Statement.  With one sample out = p. With n samples out <= n p. With thresholds, out <= max(1/single, 1/acc) p.
+Statement.  With one sample out = p. With n samples out <= n p. With thresholds, out <= max(1/single, 1/acc) p. All
+emit out = q - r + p sum r, where r = (q - m)/(1 - p).
 
 Proof.  A rejected token x passes q(x) (1 - a(x)) / (1 - p(x)) on, and each other token v receives p(v) times that.
 With 1 - a(x) <= 1 - p(x) no token passes on more than q(x), so v receives at most p(v) (1 - q(v)); what it keeps is
 q(v) a(v), and a <= n p by Bernoulli's inequality. For n = 1 both are equalities, except at a token of probability
-one.
+one. The law counts the draw that a token would pass on to itself as well: it gives up r and gets p r back.
 """
 
 from fly_theory.arrays import array_namespace
-from fly_theory.claims import Ceiling, Lossless
+from fly_theory.claims import Ceiling, Induces, Lossless
+from fly_theory.rules.base import law_of_redrawing_other
 from proofs import lemmas
 from proofs.derivation import Derivation, implies
 from proofs.lemmas import Reading
@@ -18,6 +20,10 @@ from proofs.theorem import Subject, theorem
 
 def _n_times(rule: object) -> Ceiling:
     return Ceiling(rule.n, "n")  # type: ignore[attr-defined]
+
+
+def _law(rule: object) -> Induces:
+    return law_of_redrawing_other(rule._rejected)  # type: ignore[attr-defined]
 
 
 @theorem(
@@ -43,6 +49,17 @@ def sample_match_ratio(d: Derivation) -> None:
     r = any_number_of_samples(d)
     d.lemma("a token keeps at most n p q", r.accepted <= r.rule.n * r.p * r.q)
     d.claim(r.rule, _n_times(r.rule), r.p, r.q)
+
+
+@theorem(
+    "sample-match-law",
+    "matching any of n samples of the target replaces a share r of the draft by the target",
+    r"\mathrm{out} = q - r + p \sum r,\qquad r = \frac{q - m}{1 - p}",
+    Subject("sample-match", _law),
+)
+def sample_match_law(d: Derivation) -> None:
+    r = any_number_of_samples(d)
+    d.claim(r.rule, _law(r.rule), r.p, r.q)
 
 
 def any_number_of_samples(d: Derivation, name: str = "sample-match") -> Reading:
@@ -81,6 +98,17 @@ def threshold_ratio(d: Derivation) -> None:
     d.lemma("the factor is at least 1", factor >= 1)
     d.lemma("a token keeps at most p q times the factor", r.accepted <= factor * r.p * r.q)
     d.claim(r.rule, _highest(r.rule), r.p, r.q)
+
+
+@theorem(
+    "threshold-law",
+    "SGLang's thresholds replace a share r of the draft by the target",
+    r"\mathrm{out} = q - r + p \sum r,\qquad r = \frac{q - m}{1 - p}",
+    Subject("threshold", _law),
+)
+def threshold_law(d: Derivation) -> None:
+    r = thresholds(d)
+    d.claim(r.rule, _law(r.rule), r.p, r.q)
 
 
 def thresholds(d: Derivation, name: str = "threshold") -> Reading:

@@ -41,9 +41,16 @@ TARGETS = [
     Target("rules.base", "Rule.keep", ("lossless", "min-p:base=1/2")),
     Target("rules.base", "Rule.acceptance", ("lossless",)),
     Target("rules.base", "redraw_other", ("sample-match", "threshold:single=1/2,acc=3/4")),
+    Target("rules.base", "_passed_on", ("sample-match", "threshold:single=1/2,acc=3/4")),
     Target("rules.lossless", "Lossless.verdict", ("lossless",)),
     Target("rules.lenience", "lenient_mass", (LENIENCE,)),
     Target("rules.lenience", "Lenience.verdict", (LENIENCE,)),
+    Target("rules.lenience", "LenienceSubstituted.verdict", ("lenience-substituted:l=1/2",)),
+    Target("rules.gated_ceiling", "_OnAndOffTheSet.verdict", ("gated-ceiling:l=1/2",)),
+    Target("rules.gated_ceiling", "_OnAndOffTheSet._kept", ("gated-ceiling:l=1/2",)),
+    Target("rules.gated_ceiling", "GatedCeiling._off_set", ("gated-ceiling:l=1/2",)),
+    Target("rules.threshold", "Threshold.verdict", ("threshold:single=1/2,acc=3/4",)),
+    Target("rules.threshold", "Threshold._accepted", ("threshold:single=1/2,acc=3/4", "threshold:acc=1/2")),
     Target("rules.cos", "Cos.verdict", ("cos:w=1/4",)),
     Target("rules.cos", "Cos._mixture", ("cos:w=1/4",)),
     Target("rules.interpolation", "Interpolation._law", ("interpolation:l=1/4",)),
@@ -51,8 +58,9 @@ TARGETS = [
     Target("rules.accept_set", "TruncatedTargetRule.verdict", ("truncated-min-p:base=1/2",)),
     Target("allowed_sets", "min_p", ("min-p:base=1/2", "truncated-min-p:base=1/2")),
     Target("allowed_sets", "top_k", ("top-k-match:k=2",)),
-    Target("rules.sample_match", "SampleMatch.verdict", ("sample-match",)),
-    Target("rules.sample_match", "SampleMatch.residual_after", ("sample-match",)),
+    Target("rules.sample_match", "SampleMatch.verdict", ("sample-match:n=2",)),
+    Target("rules.sample_match", "SampleMatch._rejected", ("sample-match:n=2",)),
+    Target("rules.sample_match", "SampleMatch.residual_after", ("sample-match:n=2",)),
     Target("rules.cascade", "_Cascade.verdict", ("cascade-token-v1:alpha=1/4", "cascade-diff:alpha=1/4")),
     Target("rules.fuzzy", "Fuzzy.verdict", ("fuzzy:divergence=tv,t=1/4",)),
 ]
@@ -63,8 +71,8 @@ _WEIGHTLESS = "a token without weight has the cumulative weight of the token bef
 _ONE_VOCABULARY = "only the size of the vocabulary is read, and p and q share it"
 _DTYPE = "only the dtype of the argument is read"
 _BROADCAST = "only the shape of the argument is read, and the one-hot rows have it already"
+_WHOLE_DRAFT = "on the set the gated ceiling keeps the draft, whatever the target"
 _ROUNDING = "no share exceeds the sum of shares, except by rounding"
-_ONE_DRAW = "with n = 1, the setting whose claims fix the law, there is nothing to raise to a power"
 EQUIVALENT = {
     "inverse_cdf": {
         "positive = weights >= 0": _WEIGHTLESS,
@@ -76,11 +84,16 @@ EQUIVALENT = {
         "check_tokens(tokens, p)": _ONE_VOCABULARY,
     },
     "Rule.keep": {"check_tokens(tokens, p)": _ONE_VOCABULARY},
-    "redraw_other": {"return p * (xp.sum(share, axis=-1, keepdims=True) - share)": _ROUNDING},
+    "redraw_other": {
+        "return p * (array_namespace(p).sum(share, axis=-1, keepdims=True) - share)": _ROUNDING,
+    },
+    "_OnAndOffTheSet._kept": {
+        "return array_namespace(p, q).where(on_set, self._on_set(q, q), self._off_set(p, q))": _WHOLE_DRAFT,
+    },
+    "Threshold._accepted": {"one = xp.ones_like(q)": _ONE_VOCABULARY},
     "AcceptSetRule.verdict": {
         "return Verdict(accepted=xp.where(self.allowed_set(p), q, xp.zeros_like(p)), residual=p)": _DTYPE,
     },
-    "SampleMatch.verdict": {"missed = q * ((1 - p) * self.n)": _ONE_DRAW, "missed = q * (1 - p)": _ONE_DRAW},
     "SampleMatch.residual_after": {
         "return p * (1 - one_hot(tokens, p)) - array_namespace(p, q).zeros_like(q)": _BROADCAST,
         "return p * (1 - one_hot(tokens, p))": _BROADCAST,
