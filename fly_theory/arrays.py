@@ -38,7 +38,7 @@ def as_fraction(value: Number) -> Fraction:
     """The rational a parameter means: a float is the decimal it prints as, so 0.4 is 2/5; a symbol stays one."""
     if getattr(value, "is_symbolic", False):
         return value  # type: ignore[return-value]
-    return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+    return Fraction(str(value)) if isinstance(value, float) else Fraction(value)
 
 
 def scalar(value: Number, like: Array) -> Any:

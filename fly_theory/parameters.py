@@ -174,7 +174,10 @@ class Parametrised:
 
 
 def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """As a SPEC has it: a float without a trailing `.0`."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 def spec_name(cls: type) -> str:

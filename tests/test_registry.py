@@ -4,10 +4,13 @@ import subprocess
 import sys
 from fractions import Fraction
 
+import numpy as np
 import pytest
+from hypothesis import given
 
 import fly_theory as ft
 from fly_theory.errors import FlyTheoryError, InvalidInput, ParameterError, UnknownName, ZeroResidualError
+from tests.strategies import rule_objects
 
 
 def test_specs_build_rules():
@@ -17,6 +20,23 @@ def test_specs_build_rules():
     assert ft.rule("typical:keep_ties=false").keep_ties is False
     assert ft.rule("sample-match:n=3").n == 3
     assert ft.rule("fly_theory.rules.lossless:Lossless") == ft.Lossless()
+
+
+@given(rule_objects())
+def test_a_spec_makes_the_same_rule_with_the_same_spec(rule):
+    again = ft.rule(rule.spec)
+    assert again == rule
+    assert again.spec == rule.spec
+
+
+@pytest.mark.parametrize("one", [1, 1.0, Fraction(1), np.float64(1)])
+def test_equal_rules_have_equal_specs(one):
+    assert ft.Lenience(l=one).spec == ft.rule("lenience:l=1").spec == "lenience:l=1"
+    assert ft.Threshold(single=one).spec == "threshold:single=1,acc=1"
+
+
+def test_a_float_of_numpy_means_the_decimal_it_prints_as():
+    assert ft.Lenience(l=np.float64(0.4)).exact("l") == Fraction(2, 5)
 
 
 def test_rules_from_a_file(tmp_path):

@@ -79,7 +79,7 @@ def test_everything_about_a_rule_in_a_file(program, tmp_path):
 
 def test_a_spec_is_shown_at_its_own_parameters(cli):
     shown = cli("show", "lenience:l=1", "--json").json()
-    assert shown["spec"] == "lenience:l=1.0"
+    assert shown["spec"] == "lenience:l=1"
     assert shown["example"]["acceptance"] == pytest.approx(0.5)
     assert shown["example"]["out"] == pytest.approx([0.5, 0.3, 0.15, 0.05])
 

@@ -24,12 +24,12 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> gpu.Trace:
 @pytest.mark.parametrize(
     ("text", "parameter", "values", "first", "last"),
     [
-        ("fly:theta=0:1:0.1", "theta", 11, "fly:theta=0.0,window=6", "fly:theta=1.0,window=6"),
+        ("fly:theta=0:1:0.1", "theta", 11, "fly:theta=0,window=6", "fly:theta=1,window=6"),
         ("fly:theta=0.2,window=0:5:2", "window", 3, "fly:theta=0.2,window=0", "fly:theta=0.2,window=4"),
         ("fly:window=2@1:6:1", "K", 6, "fly:theta=0.3,window=2@1", "fly:theta=0.3,window=2@6"),
         ("lossless@2:4:2", "K", 2, "lossless@2", "lossless@4"),
-        ("lenience:l=0.1:1:0.1", "l", 10, "lenience:l=0.1", "lenience:l=1.0"),
-        ("lenience:l=1/3:1:1/3", "l", 3, "lenience:l=1/3", "lenience:l=1.0"),
+        ("lenience:l=0.1:1:0.1", "l", 10, "lenience:l=0.1", "lenience:l=1"),
+        ("lenience:l=1/3:1:1/3", "l", 3, "lenience:l=1/3", "lenience:l=1"),
         ("fly:theta=0.5:0.5:1@3", "theta", 1, "fly:theta=0.5,window=6@3", "fly:theta=0.5,window=6@3"),
     ],
 )
@@ -126,7 +126,7 @@ def test_the_command_takes_sweeps_alone(trace: gpu.Trace) -> None:
     result = CliRunner().invoke(application(), arguments)
     assert result.exit_code == 0
     rows = {line.split()[0] for line in result.stdout.splitlines() if line.strip()}
-    assert {"fly:theta=0.0,window=2", "fly:theta=0.5,window=2", "fly:theta=1.0,window=2", "lossless@2"} <= rows
+    assert {"fly:theta=0,window=2", "fly:theta=0.5,window=2", "fly:theta=1,window=2", "lossless@2"} <= rows
 
 
 @pytest.mark.parametrize(
