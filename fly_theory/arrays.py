@@ -4,6 +4,7 @@ Arrays are never converted here: numpy, torch, jax, exact and symbolic arrays co
 """
 
 import sys
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -29,7 +30,7 @@ __all__ = [
     "one_hot",
     "positive_part",
     "scalar",
-    "sums_where_key_below",
+    "sums_across",
     "take",
 ]
 
@@ -110,15 +111,23 @@ def inverse_cdf(weights: Array, uniforms: Array) -> Array:
     return first_true(positive & (cumulative > (uniforms * total)[..., None]))
 
 
-def sums_where_key_below(keys: Array, thresholds: Array, *values: Array) -> tuple[Array, ...]:
-    """Sums (..., T) of each of the `values` (..., V) where `keys` (..., V) are below the `thresholds` (..., T)."""
-    xp = array_namespace(keys)
-    order = xp.argsort(xp.concat([thresholds, keys], axis=-1), axis=-1, stable=True)
-    rank = xp.argsort(order, axis=-1, stable=True)[..., : thresholds.shape[-1]]
+def sums_across(left: Array, right: Array) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+    """Two functions that sum values of one side up to the keys of the other, from one sort of the keys of both.
 
-    def below(value: Array) -> Array:
-        padded = xp.concat([xp.zeros_like(thresholds), value], axis=-1)
-        running = xp.cumulative_sum(xp.take_along_axis(padded, order, axis=-1), axis=-1)
+    `left` (..., L) and `right` (..., R) are the keys. The first function takes values (..., R) to their sums (..., L)
+    where `right` is below each key of `left`, the second takes values (..., L) to their sums (..., R) where `left` is
+    not above each key of `right`.
+    """
+    xp = array_namespace(left, right)
+    order = xp.argsort(xp.concat([left, right], axis=-1), axis=-1, stable=True)
+    rank = xp.argsort(order, axis=-1, stable=True)
+    rank_left, rank_right = rank[..., : left.shape[-1]], rank[..., left.shape[-1] :]
+
+    def sums(values: list[Array], rank: Array) -> Array:
+        running = xp.cumulative_sum(xp.take_along_axis(xp.concat(values, axis=-1), order, axis=-1), axis=-1)
         return xp.take_along_axis(running, rank, axis=-1)
 
-    return tuple(below(value) for value in values)
+    return (
+        lambda values: sums([xp.zeros_like(left), values], rank_left),
+        lambda values: sums([values, xp.zeros_like(right)], rank_right),
+    )

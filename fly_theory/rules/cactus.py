@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fly_theory.arrays import Array, Number, array_namespace, positive_part, scalar, sums_where_key_below, take
+from fly_theory.arrays import Array, Number, array_namespace, positive_part, scalar, sums_across, take
 from fly_theory.claims import Claim, FixedPoint, MonotoneIn, OnTheLine, ReducesTo
 from fly_theory.interpreters import Interpreter
 from fly_theory.parameters import Interval, parameter
@@ -49,14 +49,13 @@ class Cactus(Rule):
         accepted = xp.minimum(q, self._raised(p))
         ratio = xp.where(p > 0, q / xp.where(p > 0, p, xp.ones_like(p)), float("inf"))
         shrink = self._shrink(p) + xp.zeros_like(ratio)
-        p_below, q_below = sums_where_key_below(ratio, shrink, p + xp.zeros_like(ratio), q + xp.zeros_like(ratio))
-        mass = shrink * p_below - q_below
+        below_shrink, up_to_ratio = sums_across(shrink, ratio)
+        mass = shrink * below_shrink(p + xp.zeros_like(ratio)) - below_shrink(q + xp.zeros_like(ratio))
         share = (q - accepted) / xp.where(mass > 0, mass, xp.ones_like(mass))
         # Residual at v: the sum over rejected x with shrink(x) p(v) > q(v) of share(x) (shrink(x) p(v) - q(v)).
         shrunk_share = share * shrink
-        below_p, below_q = sums_where_key_below(shrink, ratio, shrunk_share, share)
-        above_p = xp.sum(shrunk_share, axis=-1, keepdims=True) - below_p
-        above_q = xp.sum(share, axis=-1, keepdims=True) - below_q
+        above_p = xp.sum(shrunk_share, axis=-1, keepdims=True) - up_to_ratio(shrunk_share)
+        above_q = xp.sum(share, axis=-1, keepdims=True) - up_to_ratio(share)
         return Verdict(accepted, positive_part(xp.where(p > q, p * above_p - q * above_q, xp.zeros_like(ratio))))
 
     def residual_after(self, p: Array, q: Array, tokens: Array) -> Array:
