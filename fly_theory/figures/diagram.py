@@ -40,6 +40,9 @@ _BETWEEN_PANELS = 0.25
 _LEGEND_ENTRY_WIDTH = 0.95
 _HEADROOM = 1.06
 
+# Bars have 1 and are drawn in turn. The overlap of many tokens is below both p and q, which must both be seen.
+_BEHIND = 0.9
+
 # Longer names stand upright, and need this many inches a character.
 _LONGEST_FLAT = 2
 _CHARACTER = 0.05
@@ -61,11 +64,12 @@ class OneTokenRule(Protocol):
 
 @dataclass(frozen=True)
 class _Panel:
-    """What one panel shows: p, q, out and ceiling (None where none is claimed) of each bar, and the figures above."""
+    """What a panel shows: p, q, overlap, out and ceiling (None where none is claimed) of each bar, and figures."""
 
     title: str
     p: Array
     q: Array
+    overlap: Array
     out: Array
     ceiling: Array | None
     acceptance: float
@@ -96,8 +100,8 @@ def diagram(
     token_name
         From a token id to the name on the axis; shown when there are at most 16 bars.
     top
-        Show only the `top` tokens to which p or q gives most, and all others as one last bar. By default every token
-        is shown up to 60 tokens, and 30 of a larger vocabulary.
+        Show only the `top` tokens to which p or q gives most, and all others as one last bar, whose overlap is the sum
+        of theirs. By default every token is shown up to 60 tokens, and 30 of a larger vocabulary.
     width
         Of the figure, in inches; by default one column for one rule, else two columns.
 
@@ -181,6 +185,7 @@ def _panel(p: Array, q: Array, rule: OneTokenRule, bars: list[Array], title: str
         title=title,
         p=heights,
         q=_heights(q, bars),
+        overlap=_heights(np.minimum(p, q), bars),
         out=_heights(out, bars),
         ceiling=None if factor is None else factor * heights,
         acceptance=float(rule.acceptance(p, q)),
@@ -244,8 +249,10 @@ def _draw_panel(ax: Axes, panel: _Panel, room: float) -> None:
     edges = np.arange(len(panel.p) + 1) - 0.5
     target, draft, overlap, output, ceiling = _LEGEND
     ax.bar(ids, panel.p, _BAR_WIDTH, color=COLOURS["target"], label=target)
-    ax.bar(ids, panel.q, _BAR_WIDTH, color=COLOURS["draft"], label=draft)
-    ax.bar(ids, np.minimum(panel.p, panel.q), _BAR_WIDTH, color=COLOURS["overlap"], label=overlap)
+    drafted = ax.bar(ids, panel.q, _BAR_WIDTH, color=COLOURS["draft"], label=draft)
+    for bar in np.flatnonzero(panel.q > panel.p):
+        drafted[bar].set_zorder(_BEHIND)
+    ax.bar(ids, panel.overlap, _BAR_WIDTH, color=COLOURS["overlap"], label=overlap)
     ax.stairs(
         panel.out,
         edges,

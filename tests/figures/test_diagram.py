@@ -182,6 +182,19 @@ def test_top_shows_what_matters_to_either_and_the_rest_in_one_bar():
     np.testing.assert_allclose(steps(ax)[rgba("ceiling")][0], 2 * np.array(heights[rgba("target")]), rtol=1e-12)
     assert [label.get_text() for label in ax.get_xticklabels()] == [*map(str, shown), "other"]
     assert sum(heights[rgba("target")]) == pytest.approx(1)
+    assert sum(heights[rgba("overlap")]) == pytest.approx(np.minimum(p, q).sum())
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_no_bar_of_a_token_or_of_the_rest_hides_another(swapped):
+    p, q = large_pair()[::-1] if swapped else large_pair()
+    (ax,) = draw(["lossless"], p, q, top=10).axes
+    drawn_last = sorted(ax.patches, key=lambda patch: patch.get_zorder())
+    for target, draft, overlap in zip(*(container.patches for container in ax.containers), strict=True):
+        lower, higher = sorted((target, draft), key=lambda patch: patch.get_height())
+        assert drawn_last.index(higher) < drawn_last.index(lower) < drawn_last.index(overlap)
+        assert overlap.get_height() <= lower.get_height()
+    assert overlap.get_height() < 0.9 * lower.get_height()  # the rest: of both, but not of the same tokens
 
 
 @pytest.mark.parametrize(("tokens", "drawn"), [(24, 24), (60, 60), (61, 31), (2000, 31)])
