@@ -67,13 +67,21 @@ def _speed(ax: Axes, values: Sequence[float], results: Sequence[Any], name: str)
 
 
 def _shares(ax: Axes, values: Sequence[float], results: Sequence[Any]) -> None:
-    _curves(ax, values, results, _ENDINGS, label="share")
+    _curves(ax, values, results, _ENDINGS, label="share", colours=SERIES[1:])
     ax.set_ylim(-0.03, 1.03)
     ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
 
 
-def _curves(ax: Axes, values: Sequence[float], results: Sequence[Any], curves: Iterable[_Curve], *, label: str) -> None:
-    for (name, legend, line), colour in zip(curves, SERIES, strict=False):
+def _curves(
+    ax: Axes,
+    values: Sequence[float],
+    results: Sequence[Any],
+    curves: Iterable[_Curve],
+    *,
+    label: str,
+    colours: Sequence[str] = SERIES,
+) -> None:
+    for (name, legend, line), colour in zip(curves, colours, strict=False):
         found: list[Estimate | None] = [result[name] for result in results]
         mean = [np.nan if each is None else each.mean for each in found]
         low = [np.nan if each is None or each.low is None else each.low for each in found]
@@ -84,4 +92,6 @@ def _curves(ax: Axes, values: Sequence[float], results: Sequence[Any], curves: I
 
 
 def _named(sweep: Sweep) -> str:
-    return {"K": "draft length K", "theta": "threshold θ", "window": "window W"}.get(sweep.parameter, sweep.parameter)
+    rule, _, _ = sweep.text.partition(":")
+    known = {"K": "draft length K", "theta": "threshold θ", "window": "window W"}
+    return known.get(sweep.parameter, f"{sweep.parameter} of {rule}")

@@ -113,6 +113,14 @@ def test_curves_run_through_the_figures(trace: gpu.Trace) -> None:
     strict = left.get_lines()[1].get_ydata()
     assert strict.max() - strict.min() == pytest.approx(0, abs=1e-12)
     assert [ax.get_ylabel() for ax in of_lenience.axes] == ["tokens per target call", "TV(p, out)"]
+    assert {ax.get_xlabel() for ax in of_lenience.axes} == {"l of lenience"}
+
+
+def test_no_two_curves_of_a_legend_look_the_same(trace: gpu.Trace) -> None:
+    replayed = gpu.replay(trace, sweeps=["fly:theta=0:1:0.5,window=1"], temperature=0)
+    (legend,) = sweep_curves(replayed, replayed.sweeps[0]).legends
+    looks = [(line.get_color(), line.get_linestyle()) for line in legend.get_lines()]
+    assert len(looks) == len(set(looks)) == 6
 
 
 def test_without_block_efficiency_the_curve_is_that_of_acceptance(trace: gpu.Trace) -> None:
