@@ -45,7 +45,7 @@ def find() -> Finding:
             points = [row["tau"] for row in chosen], [row["speedup"] for row in chosen]
             ax.plot(*points, marker, color=colour, label=method, markersize=4, markerfacecolor="none")
         ax.set(xlabel="tokens a round", ylabel="speed-up", xlim=(0, 26), ylim=(0, 7))
-        ax.legend(loc="upper left", ncols=2)
+        ax.legend(loc="upper left")
     large = [row["steps"] for row in found if (row["target"], row["method"]) == ("L31 405B", "FLy")]
     why = (
         "A verifier with a fixed draft length spends the same time on every round, so tokens a round over speed-up, "

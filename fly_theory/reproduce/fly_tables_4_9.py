@@ -1,6 +1,6 @@
 """FLy, Tables 4 and 9: mean tokens a round from two probabilities."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -47,22 +47,24 @@ def find() -> Finding:
         figure = new_figure(TWO_COLUMNS, 2.3)
         left, right = figure.subplots(1, 2)
         windows, lengths = np.arange(0, 13), np.arange(6, 33)
-        for gate, colour, name in ((1.0, SERIES[1], "gate off"), (first.gate, SERIES[0], "gate at 0.3")):
-            left.plot(
-                windows,
-                [renewal.expected_tokens(first.match, gate, int(w), 15) for w in windows],
-                color=colour,
-                label=name,
-            )
-        _points(left, small, lambda o: o.window, lambda o: o.draft_length == 15 and o.gate != 0)
+        for gate, colour, name in (
+            (1.0, SERIES[1], "gate off"),
+            (None, SERIES[0], "gate at 0.3"),
+            (0.0, SERIES[3], "gate shut"),
+        ):
+            opened = first.gate if gate is None else gate
+            curve = [renewal.expected_tokens(first.match, opened, int(w), 15) for w in windows]
+            left.plot(windows, curve, color=colour, label=name)
+            _points(left, [o for o in small if o.draft_length == 15 and o.gate == gate], "window", colour)
         for fitted, observed, colour, name in ((first, small, SERIES[0], "70B"), (second, large, SERIES[2], "405B")):
             curve = [renewal.expected_tokens(fitted.match, fitted.gate, 6, int(k)) for k in lengths]
             right.plot(lengths, curve, color=colour, label=name)
-            _points(right, observed, lambda o: o.draft_length, lambda o: o.window == 6 and o.gate is None)
+            _points(right, [o for o in observed if o.window == 6 and o.gate is None], "draft_length", colour)
         left.set(xlabel="window $W$ (70B, $K = 15$)", ylabel="tokens a round", ylim=(8, 17))
-        right.set(xlabel="draft length $K$ ($W = 6$)", ylim=(5, 21))
+        right.set(xlabel="draft length $K$ ($W = 6$)", ylim=(5, 23))
         for ax in (left, right):
-            ax.legend()
+            ax.plot([], [], "o", color="black", markersize=3.5, label="published")
+            ax.legend(ncols=2)
     worst = 100 * max(abs(first.errors).max(), abs(second.errors).max())
     why = (
         "Matches are taken to be independent, and so are open gates at mismatches; one probability of each is fitted "
@@ -73,11 +75,8 @@ def find() -> Finding:
     return Finding("explained", why, values, {"lengths": figure})
 
 
-def _points(
-    ax: Axes, observed: Sequence[Observed], x: Callable[[Observed], int], chosen: Callable[[Observed], bool]
-) -> None:
-    kept = [o for o in observed if chosen(o)]
-    ax.plot([x(o) for o in kept], [o.tokens for o in kept], "o", color="black", markersize=3.5)
+def _points(ax: Axes, observed: Sequence[Observed], x: str, colour: str) -> None:
+    ax.plot([getattr(o, x) for o in observed], [o.tokens for o in observed], "o", color=colour, markersize=3.5)
 
 
 ITEM = Item("fly-tables-4-9", "Tokens a round from two probabilities", "FLy, Tables 4 and 9", find)

@@ -48,9 +48,9 @@ def find() -> Finding:
             )
             weights = [w for b, w in cos if b == benchmark]
             ax.plot(weights, [cos[benchmark, w]["block_efficiency"] for w in weights], "ko", label="published")
-            ax.axhline(base[benchmark], color="0.6", linewidth=0.8, linestyle=":")
+            ax.axhline(base[benchmark], color="0.6", linewidth=0.8, linestyle=":", label="lossless")
             ax.set_title(benchmark, loc="left")
-        figure.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+        figure.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=4)
         figure.supxlabel("parameter of CoS", fontsize=8)
         figure.supylabel("block efficiency", fontsize=8)
     why = (

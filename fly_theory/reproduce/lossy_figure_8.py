@@ -52,7 +52,7 @@ def find() -> Finding:
             left.plot(
                 distances, strength(rule(f"lenience:l={l}"), target, drafts), color=colour, label=f"$\\ell$ = {l}"
             )
-        left.set(xlabel="TV(p, q)", ylabel="weight of the target, $P_{rej}$ / TV(p, q)", ylim=(-0.02, 1))
+        left.set(xlabel="TV(p, q)", ylabel="weight of the target, $P_\\mathrm{rej}$ / TV(p, q)", ylim=(-0.02, 1))
         left.legend(loc="upper left")
         ratio = draft / target
         order = np.argsort(ratio)
@@ -63,7 +63,7 @@ def find() -> Finding:
             out = rule(spec).induced(target, draft) / target
             right.plot(ratio[order], out[order], "o-", color=colour, label=name)
         right.axhline(2, color=COLOURS["ceiling"], linestyle=(0, (4, 2)), linewidth=0.9, label="ceiling 1/$\\ell$")
-        right.axline((1, 1), slope=1, color="0.8", linewidth=0.8, zorder=0)
+        right.axline((1, 1), slope=1, color="0.8", linewidth=0.8, zorder=0, label="out = q")
         right.set(xlabel="q / p of a token", ylabel="out / p", xlim=(0, None), ylim=(0, 2.6))
         right.legend(loc="lower right")
     why = (

@@ -45,7 +45,7 @@ def find() -> Finding:
             chosen = [(row, other) for row, other, c in points if c == ceiling]
             table1 = [(row["block_efficiency"], row["pass_at_1_percent"]) for row, _ in chosen]
             theirs = [(other["block_efficiency"], other["accuracy_percent"]) for _, other in chosen]
-            beside_name = "lenience (Table 4)" if ceiling else "CoS with draft weight $1 - \\lambda$ (Table 4)"
+            beside_name = "lenience (Table 4)" if ceiling else "CoS with draft weight $1 - \\ell$ (Table 4)"
             ax.plot(*zip(*table1, strict=True), "o", color=colour, label=f"{name} (Table 1)")
             ax.plot(*zip(*theirs, strict=True), "s", color=colour, label=beside_name, markerfacecolor="none")
         ax.set(xlabel="block efficiency, MBPP+", ylabel="Pass@1, %")

@@ -49,7 +49,7 @@ def find() -> Finding:
     with style():
         figure = new_figure(TWO_COLUMNS, 2.9)
         ax = figure.subplots()
-        ax.plot([0, distance], [distance, 0], color="0.6", linewidth=0.9)
+        ax.plot([0, distance], [distance, 0], color="0.6", linewidth=0.9, label="the TV line")
         for specs, marker, start in ((ON, "o", 0), (OFF, "s", 0)):
             for spec, colour in zip(specs, SERIES[start:], strict=False):
                 point = (

@@ -77,6 +77,21 @@ def test_figures_have_the_size_of_a_column_and_say_what_is_on_their_axes(name):
         assert len(encode(figure, "png")) > 5000
 
 
+def test_the_figure_of_the_lengths_shows_every_published_one_within_its_axes():
+    finding = find("fly-tables-4-9")
+    published = {value.published for value in finding.values if value.published is not None}
+    shown = set()
+    for ax in finding.figures["lengths"].axes:
+        assert "published" in ax.get_legend_handles_labels()[1]
+        low, high = ax.get_ylim()
+        for line in ax.get_lines():
+            assert all(low < y < high for y in line.get_ydata()), line.get_label()
+            if line.get_marker() == "o":
+                shown |= {*line.get_ydata()}
+    assert shown == published
+    assert len(published) == 13
+
+
 def test_an_unknown_item_is_named():
     with pytest.raises(UnknownName, match="Did you mean 'lossy-table-2'"):
         reproduce.item("lossy-tabel-2")
