@@ -53,6 +53,7 @@ def _draw_by_drafts(axes: Axes, p: np.ndarray, q: np.ndarray, trials: int, seed:
         axes.plot(_DRAFTS, exact, color=colour, label=spec)
         seen = [_simulated(rule, p, q, drafts, trials, seed) for drafts in _SIMULATED]
         axes.plot(_SIMULATED, seen, "o", markersize=5, fillstyle="none", color=colour)
+    axes.plot([], [], "o", markersize=5, fillstyle="none", color="black", label="simulated")
     axes.set_title("candidates drawn with replacement, one position")
     axes.set_xlabel("candidates $n$")
     axes.set_ylabel("TV(out, $p$)")

@@ -67,6 +67,7 @@ def test_figure_shows_the_published_gaps_beside_the_exact_ones():
     by_drafts, by_depth, top_k, gaps = figure.axes
     exact = next(line for line in by_drafts.lines if line.get_label() == "min-p:base=0.25")
     assert list(exact.get_ydata())[:2] == pytest.approx([0.21, 0.294], abs=1e-12)
+    assert "simulated" in [text.get_text() for text in by_drafts.get_legend().get_texts()]
     depths = {line.get_label(): list(line.get_ydata()) for line in by_depth.lines}
     assert depths["$n$ = 4, to $p$"] > depths["$n$ = 2, to $p$"] > depths["$n$ = 1, to $p$"]
     assert max(bar.get_height() for bar in top_k.patches) == 1
