@@ -72,8 +72,8 @@ show(
 # $$\mathrm{TV}(\mathrm{out}, p) \;\ge\; \mathrm{TV}(p, q) - P_\mathrm{rej} .$$
 #
 # (Yin et al. 2024, arXiv 2411.00841.) A rule touches the line exactly when it never rejects what the lossless rule
-# would keep, and redraws only where the target still lacks mass. What it loses above the line, its *waste*, is
-# distance from the target that bought no acceptance.
+# would keep, and redraws no token beyond the mass that the target still lacks there. What it loses above the line,
+# its *waste*, is distance from the target that bought no acceptance.
 
 # %%
 SWEEPS = {

@@ -90,9 +90,10 @@ Markdown("\n\n".join(decisions(f"fly:theta={theta},window=4") for theta in (0.3,
 
 # %% [markdown]
 # *When* survives: the target was undecided, and the four drafts after it agree. *testing* ends the round, because the
-# gate is shut. With the gate off ($\theta = 0$) the window alone lets *testing* through, the paper's point: a wrong
-# fact continued consistently shows no repair. And *perform* falls to the window, since *and* mismatches right behind
-# it. With $\theta > 1$ the gate is always shut, and FLy is strict verification.
+# gate is shut; mismatches after it have the fate *earlier*. With the gate off ($\theta = 0$) the window alone lets
+# *testing* through, the paper's point: a wrong fact continued consistently shows no repair. And *perform* falls to
+# the window, since *and* mismatches right behind it. With $\theta > 1$ the gate is always shut, and FLy is strict
+# verification.
 #
 # ## The gate: two statistics, nearly complementary
 #
@@ -129,13 +130,13 @@ print(f"paper's gate opens from k = {open_paper[0]}; the code's for k = {open_re
 # %% [markdown]
 # With the vocabulary of Llama 3, the paper's gate asks for thirty-five equally good continuations before it defers;
 # the code's asks for two, and shuts when there are more than thirty-five. On such rows the two rules share a name and
-# a single value of $k$. Real rows are not uniform, but the orders of magnitude stay: measured on a small real pair,
-# the paper's gate opened at about a fifth of the mismatches and the code's at nine in ten.
+# a single value of $k$. Real rows are not uniform, but the difference stays: on two small real pairs the paper's gate
+# is open at a third of the mismatches and the code's at more than nine in ten (`fly-theory reproduce fly-table-4`).
 #
 # ## The window: a renewal process
 #
 # Let a draft match with probability $a$, and a mismatch find the gate open with probability $g$, independently. A
-# round that has kept $i - 1$ tokens goes on to emit, in expectation,
+# round that has kept its first $i - 1$ drafts emits, those included and in expectation,
 #
 # $$E(i) = a\,E(i{+}1) + (1-a)\,R(i), \qquad
 # R(i) = \begin{cases} (1-g)\,i + g\,a^W E(i{+}W{+}1) + g\,(1-a^W)\,i & i + W \le K \\ i & \text{else} \end{cases}$$

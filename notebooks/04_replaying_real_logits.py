@@ -115,7 +115,8 @@ Markdown("\n".join(lines))
 # %% [markdown]
 # The picture of the toy pairs returns. Lenience and CoS waste nothing; lenience alone has a ceiling. The allowed set
 # of min-p lets improbable tokens through, up to a ratio of $1 / (0.1 \max p)$. The fair baseline beside it,
-# truncating the target and verifying losslessly, is far from $p$ on purpose, and is exact for what it aims at.
+# truncating the target and verifying losslessly, is far from $p$ on purpose, and is exact for what it aims at. Figures
+# below 1e-6 are the rounding of float32.
 #
 # Replay agrees with the closed forms on the same rows, in another library and another precision:
 
@@ -152,8 +153,8 @@ print(f"open at {(paper >= 0.3).mean():.0%} of the positions by the paper, {(rel
 # a GPU where there is one, and write a report:
 #
 # ```console
-# $ fly-theory capture --target smollm2-135m --draft layerskip:10,20 --blocks 48 --chat --out trace $ fly-theory
-# replay trace lossless lenience:l=0.5 min-p:base=0.1 truncated-min-p:base=0.1 --out report
+# $ fly-theory capture --target smollm2-135m --draft layerskip:10,20 --blocks 48 --chat --out trace
+# $ fly-theory replay trace lossless lenience:l=0.5 min-p:base=0.1 truncated-min-p:base=0.1 --out report
 # ```
 
 # %%

@@ -14,8 +14,9 @@
 # %% [markdown]
 # # What the published tables say
 #
-# Two papers print seventeen tables about loose verification: *Revisiting Lossy Verification in Speculative Decoding*
-# (the lossy paper) and *Training-Free Loosely Speculative Decoding* (FLy, arXiv 2511.22972). Much of what they print
+# Sixteen tables and a figure of two papers about loose verification are here as printed: *Revisiting Lossy
+# Verification in Speculative Decoding* (the lossy paper) and *Training-Free Loosely Speculative Decoding* (FLy, arXiv
+# 2511.22972). Much of what they print
 # follows from other things they print. We recompute it, in exact decimals, and read what agrees and what does not.
 
 # %%
