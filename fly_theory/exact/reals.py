@@ -40,6 +40,9 @@ ZERO, ONE = fmpq(0), fmpq(1)
 LIMIT = 4096
 """Bits of precision at which a comparison is given up."""
 
+# How many bits of a number must be known before it is rounded to a float.
+_FLOAT_BITS = 64
+
 # Larger integers are not factorised; their logarithms and roots stay balls.
 _FACTORISED_BITS = 128
 
@@ -120,7 +123,10 @@ class Real:
         return self._expression(bits)
 
     def __float__(self) -> float:
-        return float(self.ball(128).mid())
+        bits = 128
+        while self.ball(bits).rel_accuracy_bits() < _FLOAT_BITS and bits < LIMIT:
+            bits *= 2
+        return float(self.ball(bits).mid())
 
     def __repr__(self) -> str:
         return f"{float(self):.15g}..."

@@ -43,6 +43,16 @@ def test_comparisons_agree_with_sixty_digits(a, b):
                 assert float(certified) == pytest.approx(float(digits), rel=1e-12)
 
 
+def test_floats_keep_their_digits_when_terms_cancel():
+    step = Fraction(1, 10**19)
+    half = as_number(Fraction(1, 2))
+    divergence = sum(half * log(half / as_number(Fraction(1, 2) + moved)) for moved in (step, -step))
+    assert float(divergence) == pytest.approx(2e-38, rel=1e-12)
+    assert repr(divergence) == "2e-38..."
+    root, e = sqrt(as_number(2)), exp(as_number(1))
+    assert float(root + e - e - root) == pytest.approx(0, abs=1e-300)
+
+
 @given(positive, positive)
 def test_identities_hold_exactly(a, b):
     x, y = number(a), number(b)
