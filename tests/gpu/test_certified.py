@@ -51,6 +51,14 @@ def contained(rule: Rule, p: torch.Tensor, q: torch.Tensor, tokens: torch.Tensor
     return widths
 
 
+def draft_contained(p: torch.Tensor, q: torch.Tensor, tokens: torch.Tensor, cells: Cells) -> None:
+    """The same for the figures of the pair itself, one row."""
+    exact = measure_draft(Pair.of(p, q), tokens)
+    for name, (low, high) in draft_bounds(cells).items():
+        assert float(low) <= float(exact[name]) * (1 + ROUNDING) + ROUNDING, name
+        assert float(high) >= float(exact[name]) * (1 - ROUNDING) - ROUNDING, name
+
+
 def rows(pair: tuple[np.ndarray, np.ndarray], token: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     p, q = (torch.from_numpy(np.array([law])) for law in pair)
     return p, q, torch.tensor([token])
@@ -86,13 +94,53 @@ def test_the_largest_ratio_is_bounded_however_large_it_is(ratio: float) -> None:
         contained(ft.rule("interpolation:l=0.25"), p, q, tokens, cells_of_rows(p, q, tokens, tail))
 
 
+def one_row(p: list[float], q: list[float], token: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    return rows((np.array(p), np.array(q)), token)
+
+
+def test_a_token_without_draft_is_not_lost_among_heavier_ones_of_its_sector() -> None:
+    # By rounding, the weight that the sector of small q/p has at its left end, where q is 0, is 0.
+    p, q, tokens = one_row([0.5, 0.4, 0.1, 2.5e-323], [0.1, 0.4, 0.5, 0.0])
+    draft_contained(p, q, tokens, cells_of_rows(p, q, tokens, 1.5))
+
+
+def test_what_is_not_allowed_is_not_outside_the_matched_support() -> None:
+    # p is 0 at the unseen token that lies at the right end of its sector, and so is the output.
+    p, q, tokens = one_row([0.0, 0.0, 0.4, 0.3, 0.3], [0.1, 1e-15, 0.89999999, 1e-8, 0.0])
+    contained(ft.rule("eta:eps=0.5"), p, q, tokens, cells_of_rows(p, q, tokens, 1.0))
+
+
+def test_rejections_by_rounding_without_a_residual_change_nothing() -> None:
+    p, q, tokens = one_row([1e-30, 1e-30, 1.0], [1e-30, 1e-21, 1.0], token=2)
+    contained(ft.rule("cos:w=0.5"), p, q, tokens, cells_of_rows(p, q, tokens, 0.0))
+
+
+def test_the_first_of_tied_tokens_counts_whether_or_not_its_draft_is_known() -> None:
+    p, q, tokens = one_row([0.001, 0.333, 0.333, 0.333], [0.333, 0.001, 0.333, 0.333])
+    contained(ft.rule("typical-argmax:eps=0.3,delta=0.3"), p, q, tokens, seen_by_top(p, q, tokens, 3))
+
+
+def test_tokens_at_a_threshold_by_the_last_digit_are_enclosed() -> None:
+    rule = ft.rule("gated-excess:base=1,l=0.4")
+    weights = np.random.default_rng(1).random(20)
+    target = weights / weights.sum()
+    draft = np.where(np.cumsum(target) < 0.35, target / 0.4, 0)
+    for towards in (0, draft, 1):
+        moved = np.where(draft > 0, np.nextafter(draft, towards), 0)
+        moved[-1] = 1 - moved[:-1].sum()
+        p, q, tokens = one_row(target.tolist(), moved.tolist(), token=19)
+        contained(rule, p, q, tokens, cells_of_rows(p, q, tokens, 1.0))
+
+
+def test_a_mass_without_a_finite_inverse_is_divided_by() -> None:
+    p, q, tokens = one_row([0.6, 0.4, 1e-320], [0.5, 0.5, 0.0])
+    contained(ft.rule("cos-contrastive:mu=1"), p, q, tokens, seen_by_top(p, q, tokens, 3))
+
+
 @given(st.data(), pairs())
 def test_intervals_of_the_pair_itself(data: st.DataObject, pair: tuple[np.ndarray, np.ndarray]) -> None:
     p, q, tokens = rows(pair, data.draw(st.sampled_from(np.flatnonzero(pair[1]).tolist())))
-    exact = measure_draft(Pair.of(p, q), tokens)
-    for name, (low, high) in draft_bounds(seen_by_top(p, q, tokens, data.draw(st.integers(1, len(pair[0]))))).items():
-        assert float(low) <= float(exact[name]) * (1 + ROUNDING) + ROUNDING, name
-        assert float(high) >= float(exact[name]) * (1 - ROUNDING) - ROUNDING, name
+    draft_contained(p, q, tokens, seen_by_top(p, q, tokens, data.draw(st.integers(1, len(pair[0])))))
 
 
 @pytest.mark.parametrize("spec", ["cactus:delta=0.1", "mentored"])

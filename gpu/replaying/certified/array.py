@@ -191,8 +191,10 @@ class Enclosure:
         unseen = (self.highest_unseen() >= best.low) & (self.cells.unseen > 0)
         alone = ~unseen.any(-1, keepdim=True)
         possible = self._of_tokens(self.head.high, -torch.inf) >= best.low
-        # Heads are in the order of token ids: among several that are known to be the largest, the first one counts.
-        known = (self.head.low == self.head.high) & possible & (best.low == best.high) & alone
+        # Tokens of which both p and q are known are in the order of ids: if only such ones are known to be the largest,
+        # the first of them counts.
+        in_order = ~possible[:, self.cells.known :].any(-1, keepdim=True)
+        known = (self.head.low == self.head.high) & possible & (best.low == best.high) & alone & in_order
         possible = torch.where(known.any(-1, keepdim=True), known & (known.cumsum(-1) == 1), possible)
         tokens = self.cells.per_head(possible, torch.any).sum(-1, keepdim=True)
         sure = possible & alone & (tokens == 1)
@@ -401,6 +403,10 @@ def _compare(holds: Callable[[Tensor, Tensor], Tensor], a: Enclosure, b: Value) 
     if a.tail is None and b.tail is None:
         return Condition(a.cells, head, None)
     (tail_a, tail_b), weighted = aligned(a, b)
+    if weighted:
+        # A token at the border of two sectors is in either of them, by the last digit of q/p.
+        low, high = tail_a[:2], tail_a[2:]
+        tail_a = Lines(*(x - ROUNDING * x.abs() for x in low), *(x + ROUNDING * x.abs() for x in high))
     return Condition(_cells(a, b), head, _judge(holds, tail_a, tail_b), weighted=weighted)
 
 

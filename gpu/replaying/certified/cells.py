@@ -168,10 +168,13 @@ class Cells:
 
     @cached_property
     def weights(self) -> Tensor:
-        """(4, R, G) `at_nodes` for the four ends of lines; nowhere 0 in a populated sector that is not narrow."""
+        """(4, R, G) `at_nodes` for the four ends of lines, of the upper one nowhere 0 in a wide populated sector.
+
+        What is 0 there may have been lost to rounding, and the upper line may be unbounded at that end.
+        """
         least = torch.finfo(self.nodes.dtype).smallest_normal
-        floor = (self.populated & ~self.narrow) * least
-        return torch.stack([torch.maximum(weight, floor) for weight in self.at_nodes]).repeat(2, 1, 1)
+        floor = torch.where(self.populated & ~self.narrow, least, torch.zeros_like(self.at_nodes[0]))
+        return torch.stack([*self.at_nodes, *(torch.maximum(weight, floor) for weight in self.at_nodes)])
 
     @cached_property
     def any_narrow(self) -> bool:

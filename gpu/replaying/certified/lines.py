@@ -131,7 +131,9 @@ class Lines(NamedTuple):
             return Lines(*(divide(end, other.low_left) for end in self))
         one = torch.ones_like(other.low_left)
         least, most = (end.clamp(min=0) for end in (other.low_left, other.high_left))
-        return self * Lines.between(_divide(one, most), _divide(one, least))
+        # Where the inverse of the greatest divisor overflows, it is still finite.
+        inverse = _divide(one, most).clamp(max=torch.finfo(one.dtype).max)
+        return self * Lines.between(inverse, _divide(one, least))
 
     def minimum(self, other: "Lines") -> "Lines":
         """The lesser of two quantities at every place."""

@@ -200,7 +200,7 @@ def _redraw_factor(rule: Rule, rejections: Enclosure, residual: Enclosure, point
         k = torch.where(most.isfinite(), (least + most) / 2, least)
         off = (rejections - residual * Enclosure(None, Lines.exact(k), None)).total()
         least = torch.maximum(
-            least, k + (off.low / torch.where(off.low < 0, low, high)).nan_to_num(0.0, neginf=-torch.inf)
+            least, k + (off.low / torch.where(off.low < 0, low, high)).nan_to_num(0.0, posinf=0.0, neginf=-torch.inf)
         )
         most = torch.minimum(
             most, k + (off.high / torch.where(off.high > 0, low, high)).nan_to_num(0.0, posinf=torch.inf)
