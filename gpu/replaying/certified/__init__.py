@@ -16,5 +16,9 @@ they add, by which 2^18 terms in float64 may round in whatever order, and every 
 absolutely, which covers the few ulps of elementwise arithmetic in between. Comparisons of what is known exactly are
 made on the float64 values as computed.
 
+Not enclosed are numbers below the smallest normal one, 2e-308, which may have lost their digits; and where all that is
+rejected is the rounding of a row or of what is accepted, 1e-16 of it, the redraw factor is rounding too, and with it
+max out/p and the relative entropies.
+
 A rule that takes every token, as sorting does, asks the namespace for what it lacks; its `NotReadable` says so.
 """
