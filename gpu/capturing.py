@@ -21,7 +21,7 @@ from gpu.trace.top_k import top_k_of
 from gpu.trace.top_k_writer import TopKWriter, top_k_header
 from gpu.trace.tree import TraceTree, TreeHeader
 from gpu.trace.tree_writer import TreeWriter
-from gpu.trace.writer import TraceWriter
+from gpu.trace.writer import TraceWriter, check_place
 from gpu.tree_drafting import check_rows, draft_trees
 from gpu.tree_shapes import TreeShape, tree_shape
 
@@ -106,6 +106,9 @@ blocks_per_shard, batch_size, device
     if shape is not None and topk is not None:
         msg = f"topk={topk} and a tree, whose rows are stored whole; give one of them"
         raise InvalidInput(msg)
+    if topk is not None and not (isinstance(topk, int) and topk >= 1):
+        msg = f"topk={topk!r}; allowed: an integer of at least 1"
+        raise InvalidInput(msg)
     if draft_length is None:
         draft_length = _DEFAULT.draft_length if shape is None else shape.depth
     settings = CaptureSettings(
@@ -123,6 +126,7 @@ blocks_per_shard, batch_size, device
         batch_size=batch_size,
         device=resolve_device(device),
     )
+    check_place(Path(out))
     used = read_prompts(prompts)[:blocks]
     pair = load_pair(target, draft, dtype=DTYPES[model_dtype], device=torch.device(settings.device))
     prompt_ids = [

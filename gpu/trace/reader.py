@@ -86,7 +86,7 @@ class Trace:
         Raises
         ------
         TraceError
-            The trace holds no tokenizer, or a missing or altered one.
+            The trace holds no tokenizer, or a missing, altered or unreadable one.
         """
         return self._tokenizer.decode([int(i) for i in ids], skip_special_tokens=False)
 
@@ -132,7 +132,11 @@ class Trace:
         if sha256_of_bytes(content) != entry["sha256"]:
             msg = f"{path} was altered: its checksum is not that of the manifest"
             raise TraceError(msg)
-        return Tokenizer.from_str(content.decode())
+        try:
+            return Tokenizer.from_str(content.decode())
+        except Exception as error:  # the only type that tokenizers raises
+            msg = f"{path} is no tokenizer that this version of tokenizers reads: {error}"
+            raise TraceError(msg) from error
 
     def _read(self, number: int, wanted: Iterable[int]) -> Iterator[TraceBlock]:
         shard = self._shards[number]

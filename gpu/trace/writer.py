@@ -52,6 +52,7 @@ class TraceWriter:
         self._complete = False
 
     def __enter__(self) -> Self:
+        check_place(self.folder)
         try:
             (self.folder / SHARDS).mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self.folder, os.O_RDONLY)
@@ -114,11 +115,6 @@ class TraceWriter:
             raise CaptureError(msg) from error
 
     def _begin(self) -> None:
-        ours = {SHARDS, MANIFEST + PARTIAL}
-        foreign = sorted(entry.name for entry in self.folder.iterdir() if entry.name not in ours)
-        if foreign:
-            msg = f"{self.folder} holds other files ({foreign[0]!r}) and no trace; choose an empty or a new folder"
-            raise CaptureError(msg)
         self._write_manifest()
         self._write_tokenizer()
 
@@ -163,11 +159,33 @@ class TraceWriter:
             raise self._failure(self.folder / file, error) from error
 
     def _failure(self, path: Path, error: OSError) -> CaptureError:
-        msg = (
-            f"cannot write {path}: {error.strerror}. {self.blocks_done} finished blocks are safe in {self.folder}; "
-            "once there is room, the same command goes on from there"
-        )
+        msg = f"cannot write {path}: {error.strerror}"
+        if self.blocks_done:
+            msg += (
+                f". {self.blocks_done} finished blocks are safe in {self.folder}; "
+                "once there is room, the same command goes on from there"
+            )
         return CaptureError(msg)
+
+
+def check_place(folder: Path) -> None:
+    """Refuse a place where no trace can be begun or taken up, before any work is done.
+
+    Raises
+    ------
+    CaptureError
+        A file, or a folder that holds something else.
+    """
+    if folder.exists() and not folder.is_dir():
+        msg = f"{folder} is a file; choose an empty or a new folder"
+        raise CaptureError(msg)
+    if not folder.is_dir() or (folder / MANIFEST).exists():
+        return
+    ours = {SHARDS, MANIFEST + PARTIAL}
+    foreign = sorted(entry.name for entry in folder.iterdir() if entry.name not in ours)
+    if foreign:
+        msg = f"{folder} holds other files ({foreign[0]!r}) and no trace; choose an empty or a new folder"
+        raise CaptureError(msg)
 
 
 def write_trace(
@@ -182,7 +200,8 @@ def write_trace(
     """Write blocks captured elsewhere as a trace, and return its folder, which has to be new or empty.
 
     K and the widths of both models are those of the first block; `tokenizer` is a tokenizer.json to keep for decoding,
-    `source` a JSON object for the manifest that says where the logits come from.
+    `source` a JSON object for the manifest that says where the logits come from. At `source["settings"]["temperature"]`
+    replay reads what the draft tokens were drawn at; block efficiency is identified only where that is known.
 
     Raises
     ------

@@ -517,6 +517,14 @@ def test_settings_outside_their_domain_are_refused(
     assert not (tmp_path / "trace").exists()
 
 
+def test_what_cannot_be_written_is_refused_before_a_model_is_loaded(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="topk=0; allowed: an integer of at least 1"):
+        gpu.capture("not-loaded", "not-loaded", PROMPTS, out=tmp_path / "trace", topk=0)
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(CaptureError, match=r"holds other files \('thesis.tex'\)"):
+        gpu.capture("not-loaded", "not-loaded", PROMPTS, out=tmp_path)
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_a_device_that_is_not_there_is_refused(tiny: SimpleNamespace, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="torch sees no CUDA device"):

@@ -171,6 +171,10 @@ def test_decoding_needs_the_tokenizer_of_the_trace(tmp_path: Path) -> None:
     (folder / "tokenizer.json").unlink()
     with pytest.raises(TraceError, match=r"tokenizer\.json cannot be read"):
         gpu.open_trace(folder).decode(ids)
+    (tmp_path / "other.json").write_text("{}")
+    other = gpu.write_trace(tmp_path / "other", make_blocks(), tokenizer=tmp_path / "other.json")
+    with pytest.raises(TraceError, match=r"tokenizer\.json is no tokenizer"):
+        gpu.open_trace(other).decode(ids)
     without = gpu.write_trace(tmp_path / "without", make_blocks())
     with pytest.raises(TraceError, match="holds no tokenizer"):
         gpu.open_trace(without).decode(ids)
@@ -226,6 +230,26 @@ def test_blocks_that_cannot_be_right_are_refused(
         gpu.write_trace(tmp_path, blocks, dtype="float16")
 
 
+@pytest.mark.parametrize(
+    ("field", "change", "message"),
+    [
+        ("target_logits", lambda t: t.numpy(), "target_logits is a ndarray; expected a torch tensor"),
+        ("tokens", lambda t: t.tolist(), "tokens is a list; expected a torch tensor"),
+        ("draft_logits", lambda t: t[0], r"draft_logits has shape \(9,\); expected 2 axes"),
+        ("tokens", lambda t: t + 0.7, "tokens has dtype torch.float32; expected integers"),
+        ("context", lambda t: t.tolist(), "context is a list; expected a torch tensor"),
+        ("context", lambda t: t.double(), "context has dtype torch.float64; expected integers"),
+    ],
+)
+def test_a_block_of_anything_but_tensors_is_refused(
+    field: str, change: Callable[[torch.Tensor], object], message: str
+) -> None:
+    names = ("target_logits", "draft_logits", "tokens", "context")
+    values = {name: getattr(make_blocks(1)[0], name) for name in names}
+    with pytest.raises(InvalidInput, match=message):
+        TraceBlock(**(values | {field: change(values[field])}))
+
+
 def test_a_masked_logit_is_kept(tmp_path: Path) -> None:
     block = _with("target_logits", _set((1, 4), -torch.inf))[2]
     (read,) = gpu.open_trace(gpu.write_trace(tmp_path, [block]))
@@ -249,8 +273,11 @@ def test_an_occupied_folder_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine/thesis.tex").touch()
     with pytest.raises(CaptureError, match=r"holds other files \('thesis.tex'\) and no trace"):
         gpu.write_trace(tmp_path / "mine", make_blocks())
-    with pytest.raises(CaptureError, match="cannot write"):
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
+    with pytest.raises(CaptureError, match=r"thesis\.tex is a file; choose an empty or a new folder"):
         gpu.write_trace(tmp_path / "mine/thesis.tex", make_blocks())
+    with pytest.raises(CaptureError, match=r"cannot write .*: Not a directory$"):
+        gpu.write_trace(tmp_path / "mine/thesis.tex/trace", make_blocks())
 
 
 HEADER = TraceHeader(K, V_TARGET, V_DRAFT, "float32", 4, b'{"a": "tokenizer"}', {"seed": 1, "prompts": ["a", "b"]})
