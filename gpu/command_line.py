@@ -2,11 +2,15 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+from fly_theory.errors import FlyTheoryError
 
 __all__ = ["Epsilon", "Eta", "MinP", "TopK", "TopP", "let_threads_sleep", "progress_bar"]
 
@@ -25,9 +29,10 @@ def let_threads_sleep() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
-def progress_bar(unit: str) -> Progress:
-    """A bar on stderr that counts in a unit."""
-    return Progress(
+@contextmanager
+def progress_bar(unit: str) -> Iterator[Progress]:
+    """A bar on stderr that counts in a unit; one that an error of our own type ends is not left above its message."""
+    with Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
@@ -35,4 +40,9 @@ def progress_bar(unit: str) -> Progress:
         TextColumn(unit),
         TimeRemainingColumn(),
         console=Console(file=sys.stderr),
-    )
+    ) as bar:
+        try:
+            yield bar
+        except FlyTheoryError:
+            bar.live.transient = True
+            raise

@@ -81,7 +81,7 @@ def write(replay: Replay, folder: Path) -> None:
 
 
 def write_contents(contents: Mapping[str, bytes], folder: Path) -> None:
-    """Write files by name, each whole or not at all, in the order given; the modes of an earlier result go.
+    """Write files by name, each whole or not at all, in the order given; modes and sweeps of an earlier result go.
 
     Raises
     ------
@@ -92,8 +92,9 @@ def write_contents(contents: Mapping[str, bytes], folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
             write_bytes(folder / name, content)
-        if MODES not in contents:
-            (folder / MODES).unlink(missing_ok=True)
+        curves = [path.name for suffix in FORMATS for path in folder.glob(f"sweep-[0-9]*.{suffix}")]
+        for name in {MODES, SWEEPS, *curves} - contents.keys():
+            (folder / name).unlink(missing_ok=True)
     except OSError as error:
         msg = f"cannot write the results to {str(folder)!r}: {error.strerror}"
         raise InvalidInput(msg) from error

@@ -52,10 +52,10 @@ def certified(estimate: Estimate | None, *, digits: int = 4, percent: bool = Fal
 
 
 def half_width(estimate: Estimate | None, *, digits: int = 4) -> str:
-    """Half the width of the interval of the mean, or nothing where there is none."""
+    """How far the interval of the mean reaches, at its farther end, or nothing where there is none."""
     if estimate is None or estimate.low is None or estimate.high is None:
         return ""
-    return _decimal((estimate.high - estimate.low) / 2, digits)
+    return _decimal(max(estimate.high - estimate.mean, estimate.mean - estimate.low), digits)
 
 
 def percent(estimate: Estimate | None) -> str:

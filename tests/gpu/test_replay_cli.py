@@ -10,8 +10,10 @@ from typer.testing import CliRunner
 
 import gpu
 from fly_theory.cli import application
+from gpu.replaying.estimates import Estimate
 from gpu.replaying.modes import commonest
 from gpu.replaying.table import summary
+from gpu.replaying.wording import half_width
 from tests.gpu import replay_traces as traces
 
 
@@ -60,6 +62,11 @@ def test_the_table_has_a_line_a_rule_and_the_files_are_named(folder: Path, tmp_p
     assert run(folder, "lossless", "--out", tmp_path / "out", "--force")[0] == 0
 
 
+def test_what_stands_behind_plus_minus_reaches_the_farther_end_of_an_interval() -> None:
+    assert half_width(Estimate(1.5, 1.25, 1.75), digits=2) == "0.25"
+    assert half_width(Estimate(1.25, 1.0, 1.75), digits=2) == "0.50"
+
+
 def test_a_narrow_terminal_leaves_columns_out_and_says_so(folder: Path) -> None:
     replayed = gpu.replay(folder, ["lossless", "min-p:base=0.2"])
     for width in (60, 80, 100, 200):
@@ -87,4 +94,5 @@ def test_errors_are_messages(folder: Path, monkeypatch: pytest.MonkeyPatch, argu
     code, out, err = run(*(folder if argument == "TRACE" else argument for argument in arguments))
     assert code == 2
     assert message in err
+    assert err.lstrip().startswith("Error: ")  # no bar is left above it
     assert out == ""

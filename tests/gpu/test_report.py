@@ -246,6 +246,8 @@ def test_earlier_results_are_not_written_over_unless_asked(folder: Path, tmp_pat
         gpu.replay(trace, ["cos:w=0.5"], out=out)
     assert (out / "results.json").read_bytes() == before
     (out / "mine.txt").write_text("kept")
+    gpu.replay(trace, sweeps=["cos:w=0.25:0.5:0.25"], out=out, overwrite=True)
+    assert {"sweep-1.svg", "sweeps.parquet"} < {path.name for path in out.iterdir()}
     gpu.replay(trace, ["cos:w=0.5"], out=out, overwrite=True)
     assert json.loads((out / "results.json").read_text())["rules"][0]["rule"] == "cos:w=0.5"
     written = ["modes.parquet", "report.html", "results.json", "results.parquet"]
