@@ -1,5 +1,7 @@
 """The sampler at the edges of its coins."""
 
+import bisect
+import itertools
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -28,7 +30,7 @@ class CoinEdges(Invariant):
 
     def judge(self, case: Case) -> Violation | None:
         for probe in probes(case):
-            expected = _expected(case, probe)
+            expected = _expected(probe)
             different = np.argwhere(probe.emitted != expected)
             if len(different):
                 row, column = different[0]
@@ -50,10 +52,9 @@ class CoinEdges(Invariant):
         return None
 
 
-def _expected(case: Case, probe: Probe) -> np.ndarray:
+def _expected(probe: Probe) -> np.ndarray:
     expected = np.full_like(probe.emitted, probe.token)
-    if probe.residual:
-        possible = [token for token, mass in enumerate(probe.residual) if mass > 3e-9 * (not case.is_exact)]
-        rejected_from = 2 * (probe.kept > case.tolerance)
-        expected[rejected_from:] = np.repeat(possible, 2)
+    if any(probe.residual):
+        cumulative = list(itertools.accumulate(probe.residual))
+        expected[probe.rejecting] = [bisect.bisect_right(cumulative, coin) for coin in probe.redraw.coins]
     return expected

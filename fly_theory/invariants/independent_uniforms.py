@@ -26,15 +26,15 @@ class IndependentUniforms(Invariant):
 
     def judge(self, case: Case) -> Violation | None:
         for probe in probes(case):
-            violation = self._judge(probe, rejected_from=2 * (probe.kept > 0))
+            violation = self._judge(probe)
             if violation is not None:
                 return violation
         return None
 
-    def _judge(self, probe: Probe, *, rejected_from: int) -> Violation | None:
+    def _judge(self, probe: Probe) -> Violation | None:
         """Kept rows hold the draft token whatever the redraw; rejected rows hold one redraw whatever the decision."""
         expected = np.full_like(probe.emitted, probe.token)
-        expected[rejected_from:] = probe.emitted[-1]
+        expected[probe.rejecting] = probe.emitted[-1]
         different = np.argwhere(probe.emitted != expected)
         if not len(different):
             return None

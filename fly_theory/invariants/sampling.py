@@ -14,8 +14,10 @@ from fly_theory.invariants.base import Case, values
 
 __all__ = ["Axis", "Probe", "probes"]
 
-# How close to an end of an interval a coin is put: closer than the coins of small rationals are, and above rounding.
+# How close to an end of an interval a coin is put, if a quarter of the interval is not closer.
 _NEAR = Fraction(1, 10**9)
+# Points of float64 that are closer than this to each other, to 0 or to 1 are told apart by rounding alone.
+_ROUNDING = Fraction(1, 10**11)
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,15 @@ class Axis:
 
     @classmethod
     def through(cls, points: Any, *, is_exact: bool) -> "Axis":
-        """The axis whose intervals end at those points that are well inside [0, 1]."""
-        edges = [0, *sorted({x for x in points if 2 * _NEAR < x < 1 - 2 * _NEAR}), 1]
-        above = 0 if is_exact else _NEAR
-        coins = [coin for low, high in itertools.pairwise(edges) for coin in (low + above, high - _NEAR)]
+        """The axis whose intervals end at those points inside [0, 1] that rounding does not blur."""
+        blur, edges, coins = 0 if is_exact else _ROUNDING, [0], []
+        for point in sorted(points):
+            if edges[-1] + blur < point < 1 - blur:
+                edges.append(point)
+        edges.append(1)
+        for low, high in itertools.pairwise(edges):
+            inside = min(_NEAR, (high - low) / 4)
+            coins += [low if is_exact else low + inside, high - inside]
         return cls(edges, coins)
 
     @property
@@ -60,6 +67,11 @@ class Probe:
     decide: Axis
     redraw: Axis
     emitted: npt.NDArray[np.int64]
+
+    @property
+    def rejecting(self) -> npt.NDArray[np.bool_]:
+        """The coins of decide (coins,) at which the draft token is rejected."""
+        return np.array([coin >= self.kept for coin in self.decide.coins])
 
     def inputs(self, row: int, column: int) -> dict[str, Any]:
         """The draft token and the two uniforms that gave emitted[row, column]."""

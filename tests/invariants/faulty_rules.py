@@ -215,3 +215,15 @@ class Greedy(Rule):
     def verdict(self, p, q):
         share = self.exact("share") if getattr(p, "is_exact", False) else float(self.share)
         return Verdict(q * share, p)
+
+
+@dataclass(frozen=True)
+class Floored(Rule):
+    """Keeps a little mass everywhere in the residual, so that it never is empty."""
+
+    floor: Fraction
+
+    def verdict(self, p, q):
+        residual = positive_part(p - q)
+        floor = self.floor if getattr(p, "is_exact", False) else float(self.floor)
+        return Verdict(array_namespace(p, q).minimum(p, q), residual + floor)

@@ -159,6 +159,17 @@ def test_the_law_of_the_sampler_is_integrated_not_assumed():
     assert invariants.SamplerAgrees().examine(rule, ["1/3", "1/2", "1/6"], [1, 0, 0]) is not None
 
 
+@pytest.mark.parametrize("floor", ["1/1600000000", "1/4000000000", "1/10000000000000"])
+def test_masses_next_to_nothing_are_told_from_none(floor):
+    """A residual floored at such a mass lets a rejected token come back, and is sampled as its closed form says."""
+    rule, pair = faulty.Floored(Fraction(floor)), (["1/4", "3/8", "3/8"], ["1/2", "1/4", "1/4"])
+    floats = [np.array([float(Fraction(x)) for x in row]) for row in pair]
+    for invariant in (invariants.SamplerAgrees(), invariants.IndependentUniforms(), invariants.CoinEdges()):
+        assert invariant.examine(rule, *pair) is None
+        assert invariant.examine(rule, *floats) is None
+    assert invariants.Lossless().examine(rule, *pair) is not None
+
+
 def test_permutations_are_judged_on_rows_without_ties_only():
     argmax = ft.rule("typical-argmax:eps=0.9,delta=1")
     tied = (["1/2", "1/2", 0], ["1/3", 0, "2/3"])
