@@ -7,7 +7,7 @@ from fly_theory.block_check import check_block_rule
 from fly_theory.blocks.base import BlockRule
 from fly_theory.claim_text import claim_from_text
 from fly_theory.claims import Claim
-from fly_theory.errors import FlyTheoryError, InvalidInput
+from fly_theory.errors import InvalidInput
 from fly_theory.parameters import build
 from fly_theory.registry import Level, load, rules
 from fly_theory.report import Report
@@ -52,7 +52,7 @@ def check(spec: Any, claims: Iterable[Claim | str] | None = None, *, cases: int 
         None if claims is None else [claim_from_text(claim) if isinstance(claim, str) else claim for claim in claims]
     )
     if isinstance(subject, Rule | BlockRule | TreeRule):
-        asked = list(subject.claims) if asked is None else asked
+        asked = _own_claims(subject) if asked is None else asked
         name, source = _names(subject, spec)
         if isinstance(subject, Rule):
             return check_rule(subject, asked, subject=name, source=source, cases=cases, seed=seed)
@@ -72,19 +72,24 @@ def _subject(spec: Any) -> Any:
         return build(spec, {}) if isinstance(spec, type) and issubclass(spec, Rule | BlockRule | TreeRule) else spec
     elsewhere: tuple[Level, ...] = ("block", "tree")
     level: Level = next((each for each in elsewhere if spec.partition(":")[0] in rules(level=each)), "token")
-    try:
-        target, settings = load(spec, level=level)
-    except FlyTheoryError:
-        raise
-    except Exception as error:
-        msg = f"{spec!r} cannot be imported: {type(error).__name__}: {error}"
-        raise InvalidInput(msg) from error
+    target, settings = load(spec, level=level)
     if isinstance(target, type):
         return build(target, settings)
     if settings:
         msg = f"{spec!r} names a {type(target).__name__}, which takes no parameters"
         raise InvalidInput(msg)
     return target
+
+
+def _own_claims(rule: Rule | BlockRule | TreeRule) -> list[Claim]:
+    try:
+        return list(rule.claims)
+    except Exception as error:
+        msg = (
+            f"the claims of {rule.spec} cannot be read ({type(error).__name__}: {error}); `claims` is a property that "
+            "returns a tuple of objects of ft.claims"
+        )
+        raise InvalidInput(msg) from error
 
 
 def _names(rule: Rule | BlockRule | TreeRule, spec: Any) -> tuple[str, Source]:

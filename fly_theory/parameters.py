@@ -204,7 +204,7 @@ def build(cls: type, settings: dict[str, str]) -> Any:
     Raises
     ------
     ParameterError
-        For an unknown, missing, unreadable or out-of-domain parameter.
+        For an unknown, missing, unreadable or out-of-domain parameter, and for a field that is not declared as one.
     """
     declared = {p.name: p for p in parameters(cls)}
     name = spec_name(cls)
@@ -223,4 +223,8 @@ def build(cls: type, settings: dict[str, str]) -> Any:
     if missing:
         msg = f"{name} needs {'; '.join(missing)}: write {name}:{','.join(f'{m.split()[0]}=...' for m in missing)}"
         raise ParameterError(msg)
-    return cls(**values)
+    try:
+        return cls(**values)
+    except TypeError as error:
+        msg = f"{name} cannot be made of its parameters ({error}); declare each field with parameter(domain, help)"
+        raise ParameterError(msg) from error

@@ -7,11 +7,12 @@ tree-level ones; another distribution adds a rule by declaring an entry point in
 import functools
 import importlib
 import importlib.util
+import sys
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Literal
 
-from fly_theory.errors import InvalidInput, ParameterError, UnknownName, unknown_name
+from fly_theory.errors import FlyTheoryError, InvalidInput, ParameterError, UnknownName, unknown_name
 from fly_theory.parameters import build
 
 Level = Literal["token", "block", "tree"]
@@ -127,7 +128,23 @@ def _construct(spec: str, base: type, level: Level) -> Any:
 
 
 def load(spec: str, *, level: Level = "token") -> tuple[Any, dict[str, str]]:
-    """The object a SPEC names, whatever it is, and the texts of its parameters."""
+    """The object a SPEC names, whatever it is, and the texts of its parameters.
+
+    Raises
+    ------
+    UnknownName, ParameterError, InvalidInput
+        For a SPEC that cannot be read, and for a module or file that cannot be imported.
+    """
+    try:
+        return _load(spec, level)
+    except FlyTheoryError:
+        raise
+    except (Exception, SystemExit) as error:
+        msg = f"{spec!r} cannot be imported: {type(error).__name__}: {error}"
+        raise InvalidInput(msg) from error
+
+
+def _load(spec: str, level: Level) -> tuple[Any, dict[str, str]]:
     head, *rest = spec.split(":")
     settings: dict[str, str] = {}
     if rest and "=" in rest[-1]:
@@ -177,10 +194,12 @@ def _module_from_file(path: Path) -> Any:
     if not path.is_file():
         msg = f"there is no file {str(path)!r}"
         raise InvalidInput(msg)
-    found = importlib.util.spec_from_file_location(path.stem, path)
+    # Named by its path, so that it takes the place of no other module.
+    name = str(path.resolve())
+    found = importlib.util.spec_from_file_location(name, path)
     if found is None or found.loader is None:
         msg = f"{str(path)!r} cannot be imported as Python"
         raise InvalidInput(msg)
-    module = importlib.util.module_from_spec(found)
+    module = sys.modules[name] = importlib.util.module_from_spec(found)  # where dataclasses look up annotations
     found.loader.exec_module(module)
     return module

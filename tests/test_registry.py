@@ -54,6 +54,43 @@ def test_rules_from_a_file(tmp_path):
         assert float(ft.rule(f"{path}:{name}").acceptance([0.5, 0.5], [0.1, 0.9])) == 1.0
 
 
+def test_a_file_is_read_as_python_would(tmp_path):
+    """Annotations kept as text are looked up in the module, which takes the place of no other."""
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from __future__ import annotations\n"
+        "from dataclasses import dataclass\n"
+        "import fly_theory as ft\n"
+        "from fly_theory.parameters import Interval, parameter\n"
+        "@dataclass(frozen=True)\n"
+        "class Mine(ft.Rule):\n"
+        "    l: float = parameter(Interval(0, 1), 'share')\n"
+        "    def verdict(self, p, q):\n"
+        "        return self.l * q, p\n"
+    )
+    assert float(ft.rule(f"{path}:Mine:l=0.5").acceptance([0.5, 0.5], [0.1, 0.9])) == 0.5
+    assert "mine" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def f(:", "cannot be imported: SyntaxError"),
+        ("raise SystemExit(3)", "cannot be imported: SystemExit: 3"),
+        ("import absent_package", "No module named 'absent_package'"),
+        (
+            "import dataclasses\nimport fly_theory as ft\n@dataclasses.dataclass(frozen=True)\n"
+            "class Mine(ft.Rule):\n    share: float\n",
+            r"Mine cannot be made .*'share'.*parameter\(domain, help\)",
+        ),
+    ],
+)
+def test_a_file_that_makes_no_rule_says_why(tmp_path, text, message):
+    (tmp_path / "mine.py").write_text(text)
+    with pytest.raises(InvalidInput, match=message):
+        ft.rule(f"{tmp_path}/mine.py:Mine")
+
+
 @pytest.mark.parametrize(
     ("spec", "error", "message"),
     [

@@ -70,7 +70,10 @@ def as_number(value: Any) -> Number:
         if value in (float("inf"), float("-inf")):
             return Infinite(1 if value > 0 else -1)
         meant = Fraction(repr(value)) if value == value else "a number"
-        msg = f"{value!r} is a float, and exact arithmetic takes none: write Fraction('{meant}') or '{meant}' for it"
+        msg = (
+            f"{value!r} is a float, and exact arithmetic takes none: write Fraction('{meant}') or '{meant}' for it, "
+            f"in a rule scalar({value!r}, p)"
+        )
         raise ExactnessError(msg)
     if hasattr(value, "__index__"):
         return fmpq(value.__index__())

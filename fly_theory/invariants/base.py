@@ -16,7 +16,7 @@ from fly_theory.exact import exact
 from fly_theory.parameters import parameters
 from fly_theory.rules.base import Rule, Verdict
 
-__all__ = ["FLOAT_TOLERANCE", "Asked", "Case", "Invariant", "RuleFailure", "Violation", "values"]
+__all__ = ["FLOAT_TOLERANCE", "Asked", "Case", "Invariant", "RuleFailure", "Violation", "shaped", "values"]
 
 FLOAT_TOLERANCE = 1e-9
 """How far float64 figures may be from what an invariant asks; exact figures have no tolerance."""
@@ -81,18 +81,16 @@ class Asked:
         Raises
         ------
         InvalidInput
-            When the function raises.
+            When the function raises, and for what is neither an array nor a number.
         """
-        if not callable(limit):
-            return self.array(as_fraction(limit))
         try:
-            value = limit(p, q)
-        except (FlyTheoryError, ArithmeticError):
+            value = limit(p, q) if callable(limit) else limit
+            return value if hasattr(value, "shape") else self.array(as_fraction(value))
+        except FlyTheoryError:
             raise
         except Exception as error:
             msg = f"a claim of {self.rule.spec} cannot be evaluated: {type(error).__name__}: {error}"
             raise InvalidInput(msg) from error
-        return value if hasattr(value, "shape") else self.array(as_fraction(value))
 
     def rule_with(self, settings: Mapping[str, Any]) -> Any:
         """The rule with other parameters.
@@ -168,7 +166,7 @@ class Case(Asked):
         """The rule's accepted mass and residual, (V,) each."""
         rows = {tuple(self.p.shape), tuple(self.q.shape), self._shape}
         accepted, residual = self.ask(lambda: self.rule.verdict(self.p, self.q))
-        return Verdict(_shaped("accepted", accepted, rows), _shaped("residual", residual, rows))
+        return Verdict(shaped("accepted", accepted, rows), shaped("residual", residual, rows))
 
     @cached_property
     def out(self) -> Array:
@@ -177,31 +175,31 @@ class Case(Asked):
             out = self.ask(lambda: self.rule.induced_from(self.verdict, self.q))
         else:
             out = self.ask(lambda: self.rule.induced(self.p, self.q))
-        return _shaped("out", out, {self._shape})
+        return shaped("out", out, {self._shape})
 
     @cached_property
     def acceptance(self) -> Array:
         """The acceptance rate ()."""
         if type(self.rule).acceptance is Rule.acceptance:
             return self.xp.sum(self.verdict.accepted, axis=-1)
-        return _shaped("acceptance", self.ask(lambda: self.rule.acceptance(self.p, self.q)), {self._shape[:-1]})
+        return shaped("acceptance", self.ask(lambda: self.rule.acceptance(self.p, self.q)), {self._shape[:-1]})
 
     @cached_property
     def keep(self) -> Array:
         """The probability (V,) that each draft token is kept."""
         tokens = np.arange(self.p.shape[-1])
         kept = self.ask(lambda: self.rule.keep(self.p[None, :], self.q[None, :], tokens))
-        return _shaped("keep", kept, {self._shape})
+        return shaped("keep", kept, {self._shape})
 
     def residual_after(self, token: int) -> Array:
         """The residual (V,) after a rejected token."""
         residual = self.ask(lambda: self.rule.residual_after(self.p, self.q, np.asarray(token)))
-        return _shaped("residual after a token", residual, {self._shape})
+        return shaped("residual after a token", residual, {self._shape})
 
     def sample(self, tokens: Array, uniforms: Array) -> Array:
         """The emitted tokens (...,) for draft tokens (...,) and uniforms (..., 2)."""
         emitted = self.ask(lambda: self.rule.sample(self.p, self.q, tokens, uniforms))
-        return _shaped("emitted tokens", emitted, {tuple(tokens.shape)})
+        return shaped("emitted tokens", emitted, {tuple(tokens.shape)})
 
     @property
     def total_variation(self) -> Array:
@@ -251,10 +249,20 @@ class Invariant:
         return self.judge(case) if self.applies(case) else None
 
 
-def _shaped(name: str, array: Any, allowed: set[tuple[int, ...]]) -> Any:
-    shape = tuple(getattr(array, "shape", ("none",)))
-    if shape not in allowed:
-        msg = f"{name} has shape {shape}, not {' or '.join(map(str, sorted(allowed)))}"
+def shaped(name: str, array: Any, allowed: set[tuple[int, ...]]) -> Any:
+    """An array of one of the allowed shapes, as it is.
+
+    Raises
+    ------
+    RuleFailure
+        For another shape, and for what is no array.
+    """
+    wanted = " or ".join(map(str, sorted(allowed)))
+    if not hasattr(array, "shape"):
+        msg = f"{name} is a {type(array).__name__}, not an array of shape {wanted}"
+        raise RuleFailure(msg)
+    if tuple(array.shape) not in allowed:
+        msg = f"{name} has shape {tuple(array.shape)}, not {wanted}"
         raise RuleFailure(msg)
     return array
 

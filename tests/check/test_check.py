@@ -321,6 +321,19 @@ def test_a_file_that_cannot_be_imported_is_bad_input(tmp_path):
         ft.check(f"{tmp_path}/broken.py:Rule")
 
 
+@pytest.mark.parametrize("own", [lambda self: (claims.Lossless(),), claims.Lossless()], ids=["a method", "one claim"])
+def test_claims_of_ones_own_that_cannot_be_read_are_bad_input(own):
+    spoilt = type("Spoilt", (faulty.Sound,), {"claims": own})
+    with pytest.raises(InvalidInput, match=r"the claims of Spoilt .*a property that returns a tuple"):
+        ft.check(spoilt())
+
+
+@pytest.mark.parametrize("factor", [lambda p, q: 1 / 0, None, float("nan")])
+def test_a_ceiling_that_is_no_number_is_bad_input(factor):
+    with pytest.raises(InvalidInput, match="a claim of Sound cannot be evaluated"):
+        ft.check(faulty.Sound(), [claims.Ceiling(factor, "f")], cases=5)
+
+
 # -- block rules and verifiers ----------------------------------------------------------------------------------------
 
 

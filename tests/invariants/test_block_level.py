@@ -54,6 +54,13 @@ class Stutters(KeepsAll):
         return block.target / 2
 
 
+class ForgetsTheBonus(KeepsAll):
+    """No law of the token after the last draft."""
+
+    def next_token(self, block):
+        return block.judging
+
+
 class Crashes(KeepsAll):
     def length_law(self, block):
         msg = "no luck"
@@ -89,10 +96,12 @@ def near(p, q):
     return 2
 
 
+FORGOTTEN = "next token has shape (2, 1, 2), not (2, 2, 2)"
 BROKEN = [
     (block_level.Answers(), Overconfident(), SWAPPED, 1, ("sum of the length law", (2, 2), (1, 1))),
     (block_level.Answers(), Speechless(), SWAPPED, 1, None),
     (block_level.Answers(), Stutters(), SWAPPED, 1, None),
+    (block_level.Answers(), ForgetsTheBonus(), SWAPPED, 1, ("the answer", FORGOTTEN, "laws")),
     (block_level.Answers(), Crashes(), SWAPPED, 1, ("the answer", "RuntimeError: no luck", "laws")),
     (block_level.DecidesByLaw(), DecidesOtherwise(), SWAPPED, 2, None),
     (

@@ -21,11 +21,6 @@ class Answers(BlockInvariant):
             lengths, following, _ = case.length_law, case.next_token, case.text_law
         except RuleFailure as failure:
             return Violation("the answer", str(failure), "laws")
-        blocks, drafts, vocabulary = len(case.block.tokens), case.draft_length, case.pair.vocabulary
-        shapes = tuple(lengths.shape), tuple(following.shape)
-        expected = (blocks, drafts + 1), (blocks, drafts + 1, vocabulary)
-        if shapes != expected:
-            return Violation("shapes of length law and next token", shapes, expected)
         zero = case.xp.zeros_like(lengths)
         if case.exceeds(zero, lengths):
             return Violation("length law", values(lengths), values(zero), relation=">=")

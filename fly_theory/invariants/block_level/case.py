@@ -10,7 +10,7 @@ import numpy as np
 from fly_theory.arrays import Array, array_namespace
 from fly_theory.blocks.base import Block, BlockRule
 from fly_theory.exact import exact
-from fly_theory.invariants.base import Asked, Violation
+from fly_theory.invariants.base import Asked, Violation, shaped
 from fly_theory.joint_law import expected_lengths, joint_law, target_law
 from fly_theory.pairs import MarkovPair
 
@@ -69,12 +69,14 @@ class BlockCase(Asked):
     @cached_property
     def length_law(self) -> Array:
         """Probability (B, K+1) that n drafts of each block are kept."""
-        return self.ask(lambda: self.rule.length_law(self.block))
+        lengths = self.ask(lambda: self.rule.length_law(self.block))
+        return shaped("length law", lengths, {tuple(self.block.target.shape[:-1])})
 
     @cached_property
     def next_token(self) -> Array:
         """Law (B, K+1, V) of the token after n kept drafts, zero where no round stops there."""
         rows = self.ask(lambda: self.rule.next_token(self.block))
+        rows = shaped("next token", rows, {tuple(self.block.target.shape)})
         return self.xp.where((self.length_law > self.tolerance)[..., None], rows, self.xp.zeros_like(rows))
 
     def decide(self, block: Block, uniforms: Array) -> Array:
