@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from fly_theory.any_rule import claims_of
 from fly_theory.block_check import check_block_rule
 from fly_theory.blocks.base import BlockRule
 from fly_theory.claim_text import claim_from_text
@@ -52,7 +53,7 @@ def check(spec: Any, claims: Iterable[Claim | str] | None = None, *, cases: int 
         None if claims is None else [claim_from_text(claim) if isinstance(claim, str) else claim for claim in claims]
     )
     if isinstance(subject, Rule | BlockRule | TreeRule):
-        asked = _own_claims(subject) if asked is None else asked
+        asked = claims_of(subject) if asked is None else asked
         name, source = _names(subject, spec)
         if isinstance(subject, Rule):
             return check_rule(subject, asked, subject=name, source=source, cases=cases, seed=seed)
@@ -79,17 +80,6 @@ def _subject(spec: Any) -> Any:
         msg = f"{spec!r} names a {type(target).__name__}, which takes no parameters"
         raise InvalidInput(msg)
     return target
-
-
-def _own_claims(rule: Rule | BlockRule | TreeRule) -> list[Claim]:
-    try:
-        return list(rule.claims)
-    except Exception as error:
-        msg = (
-            f"the claims of {rule.spec} cannot be read ({type(error).__name__}: {error}); `claims` is a property that "
-            "returns a tuple of objects of ft.claims"
-        )
-        raise InvalidInput(msg) from error
 
 
 def _names(rule: Rule | BlockRule | TreeRule, spec: Any) -> tuple[str, Source]:

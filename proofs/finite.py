@@ -4,7 +4,7 @@ Here a row is as many symbols as there are tokens, a sum is a sum, and nothing i
 distributions: no lemma, no generic token.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -27,9 +27,9 @@ __all__ = ["Model", "ask", "is_distribution", "row"]
 
 
 class Model(NamedTuple):
-    """Where a claim fails, as z3 sees it: the claim, values of parameters, target p and draft q."""
+    """Where a claim fails, as z3 sees it: the claim of a rule, values of parameters, target p and draft q."""
 
-    claim: Claim
+    claim: Callable[[Any], Claim]
     settings: Mapping[str, Fraction]
     looser: Fraction | None
     p: list[Fraction]
@@ -47,15 +47,17 @@ def ask(subject: Subject, size: int, *, substitute: Any = None, seconds: float =
         p, q = (row(d.world, [d.number(f"{name}{i + 1}") for i in range(size)]) for name in "pq")
         d.suppose("p and q are distributions", *is_distribution(p), *is_distribution(q))
         with read_by_symbols(subject.rule):
-            answers = [_ask(d, rule, claim, p, q, seconds) for claim in subject.claims(rule)]
+            count = len(subject.claims(rule))
+            answers = [_ask(d, rule, lambda r, i=i: subject.claims(r)[i], p, q, seconds) for i in range(count)]
     except FlyTheoryError:
         return "unknown", None
     return next((a for a in answers if a[0] != "proved"), ("proved", None))
 
 
 def _ask(
-    d: Derivation, rule: Any, claim: Claim, p: SymbolicArray, q: SymbolicArray, seconds: float
+    d: Derivation, rule: Any, about: Callable[[Any], Claim], p: SymbolicArray, q: SymbolicArray, seconds: float
 ) -> tuple[Answer, Model | None]:
+    claim = about(rule)
     looser = d.moved(rule, claim.parameter, looser=claim.looser) if isinstance(claim, MonotoneIn) else None
     holds = [cell for part in statements(claim, rule, p, q, looser=looser) for cell in part.cells.flat]
     answer, model = d.ask(z3.And(holds), seconds=seconds)
@@ -67,7 +69,7 @@ def _ask(
 
     settings = {declared.name: value(getattr(rule, declared.name)) for declared in parameters(type(rule))}
     moved = value(getattr(looser, claim.parameter)) if isinstance(claim, MonotoneIn) else None
-    return answer, Model(claim, settings, moved, *([value(x[i]) for i in range(x.shape[0])] for x in (p, q)))
+    return answer, Model(about, settings, moved, *([value(x[i]) for i in range(x.shape[0])] for x in (p, q)))
 
 
 def row(world: World, entries: Sequence[Any]) -> SymbolicArray:

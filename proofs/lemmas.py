@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import fly_theory as ft
+from fly_theory.any_rule import claims_of
 from fly_theory.arrays import array_namespace
 from fly_theory.claims import Induces
 from proofs.derivation import Derivation, implies
@@ -40,7 +41,7 @@ def read(d: Derivation, rule: Any, p: SymbolicArray, q: SymbolicArray) -> Readin
 
 def laws(rule: Any, p: SymbolicArray, q: SymbolicArray) -> list[SymbolicArray]:
     """The laws that the rule claims to induce."""
-    return [claim.law(p, q) for claim in rule.claims if isinstance(claim, Induces)]
+    return [claim.law(p, q) for claim in claims_of(rule) if isinstance(claim, Induces)]
 
 
 def residual_is_rejection(d: Derivation, r: Reading, law: SymbolicArray | None = None) -> None:

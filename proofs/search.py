@@ -22,7 +22,7 @@ _EXTENT = ((2, 10), (3, 6), (4, 4))
 _LISTED = 4
 
 
-Figures = Fraction | int | tuple[Fraction, ...] | tuple[int, ...]
+Figures = Fraction | float | tuple[Fraction, ...] | tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -54,19 +54,14 @@ def _row(figures: Mapping[str, Figures]) -> str:
 def refute(subject: Any, settings: Mapping[str, Any], claims: Callable[[Any], Sequence[Claim]]) -> Witness | None:
     """The first counterexample to what `claims` says of a rule, or of a class of rules; None when none is found.
 
-    Parameters of a class that are not in `settings` take their typical values. A rule that cannot be run over batches
-    of rationals has no counterexample here.
+    Parameters of a class that are not in `settings` take their typical values, or their default; with neither, nothing
+    is tried. A rule that cannot be run over batches of rationals has no counterexample here.
     """
     for rule in _instances(subject, settings) if isinstance(subject, type) else [subject]:
         for claim in claims(rule):
             for other in _looser(rule, claim):
                 for p, q in _pairs():
-                    try:
-                        failed = _first_failure(claim, rule, p, q, other)
-                    except FlyTheoryError:
-                        raise
-                    except (TypeError, ValueError, AttributeError, LookupError):
-                        return None
+                    failed = _first_failure(claim, rule, p, q, other)
                     if failed is not None:
                         return _witness(claim, rule, other, p[failed], q[failed])
     return None
@@ -76,16 +71,14 @@ def judged(subject: Any, model: "Model") -> Witness | None:
     """The counterexample that a solver proposes, if it is one when judged exactly."""
     try:
         rule = subject(**model.settings) if isinstance(subject, type) else subject
-        looser = altered(rule, **{model.claim.parameter: model.looser}) if isinstance(model.claim, MonotoneIn) else None
+        claim = model.claim(rule)
+        looser = altered(rule, **{claim.parameter: model.looser}) if isinstance(claim, MonotoneIn) else None
     except ParameterError:
         return None
     p, q = (ft.exact([*row[:-1], 1 - sum(row[:-1])]) for row in (model.p, model.q))
-    if (
-        bool((p < 0).any() or (q < 0).any())
-        or _first_failure(model.claim, rule, p[None, :], q[None, :], looser) is None
-    ):
+    if bool((p < 0).any() or (q < 0).any()) or _first_failure(claim, rule, p[None, :], q[None, :], looser) is None:
         return None
-    return _witness(model.claim, rule, looser, p, q)
+    return _witness(claim, rule, looser, p, q)
 
 
 def _instances(cls: type, settings: Mapping[str, Any]) -> Iterator[Any]:
@@ -94,7 +87,7 @@ def _instances(cls: type, settings: Mapping[str, Any]) -> Iterator[Any]:
         if declared.name in settings:
             values.append([settings[declared.name]])
         else:
-            values.append(list(declared.typical[:_LISTED]) or [declared.default])
+            values.append(list(declared.typical[:_LISTED]) or ([] if declared.required else [declared.default]))
     for chosen in product(*values):
         yield cls(**dict(zip((p.name for p in parameters(cls)), chosen, strict=True)))
 
@@ -138,6 +131,10 @@ def _first_failure(claim: Claim, rule: Any, p: Any, q: Any, looser: Any) -> int 
                     return row
             except ZeroResidualError:
                 return row
+    except FlyTheoryError:
+        raise
+    except Exception:  # whatever a rule raises that cannot be run over these numbers
+        return None
     return None
 
 
@@ -154,10 +151,19 @@ def _witness(claim: Claim, rule: Any, looser: Any, p: Any, q: Any) -> Witness:
     if _first_failure(claim, rule, p[None, :], q[None, :], looser) is None:
         msg = f"{rule.spec} kept {claim} at p={p}, q={q} on its own, but not in a batch"
         raise FlyTheoryError(msg)
-    found: dict[str, Figures] = {"acceptance": rule.acceptance(p, q).item()}
+    found: dict[str, Figures] = {"acceptance": _figures(rule.acceptance(p, q))}
     try:
-        found["out"] = tuple(rule.induced(p, q).tolist())
+        found["out"] = _figures(rule.induced(p, q))
     except ZeroResidualError:
-        found["residual"] = tuple(rule.verdict(p, q).residual.tolist())
+        found["residual"] = _figures(rule.verdict(p, q).residual)
     said = f"{claim}, against {looser.spec}" if looser is not None else str(claim)
     return Witness(rule.spec, said, {"p": tuple(p.tolist()), "q": tuple(q.tolist())}, found)
+
+
+def _figures(x: Any) -> Figures:
+    """The entries of an exact array (), or (V,), rounded if some are irrational."""
+    try:
+        entries = x.tolist()
+    except ExactnessError:
+        entries = np.asarray(x, dtype=float).tolist()
+    return tuple(entries) if x.ndim else entries

@@ -4,11 +4,10 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import z3
-
 from fly_theory.errors import FlyTheoryError, NotReadable, SymbolicError
 from fly_theory.interpreters import Interpreter
 from fly_theory.parameters import Integers, Interval, Parameter, parameters
+from proofs.steps import Unproved
 from proofs.symbolic import SymbolicArray, World
 
 Bounds = list[tuple[str, SymbolicArray]]
@@ -52,13 +51,13 @@ def read_by_symbols(name: str) -> Iterator[None]:
     Raises
     ------
     SymbolicError
-        In place of the errors that arrays raise when they are used as what they are not.
+        In place of whatever the rule raises.
     """
     try:
         yield
-    except FlyTheoryError:
+    except (FlyTheoryError, Unproved):
         raise
-    except (TypeError, ValueError, AttributeError, LookupError, z3.Z3Exception) as error:
+    except Exception as error:
         msg = (
             f"{name} cannot be read by symbols ({type(error).__name__}: {error}); write it against the array API: "
             "xp = array_namespace(p, q), then xp.minimum, xp.where, xp.sum"

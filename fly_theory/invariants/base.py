@@ -113,6 +113,8 @@ class Asked:
         ------
         InvalidInput
             For a parameter that the rule does not declare.
+        UndecidableError
+            For one that has no second value.
         """
         declared = {p.name: p.typical for p in parameters(type(self.rule))}
         if parameter not in declared:
@@ -120,6 +122,9 @@ class Asked:
             msg = f"{self.rule.spec} declares no parameter {parameter!r}; it declares {known}"
             raise InvalidInput(msg)
         values = {getattr(self.rule, parameter), *declared[parameter]}
+        if len(values) == 1:
+            msg = f"{self.rule.spec} declares no second value of {parameter!r}: parameter(domain, help, typical=(...))"
+            raise UndecidableError(msg)
         return sorted(values, key=as_fraction, reverse=looser == "smaller")
 
     def differ(self, got: Array, expected: Array) -> bool:

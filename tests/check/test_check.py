@@ -18,6 +18,7 @@ import fly_theory as ft
 from fly_theory import claims, invariants, provers
 from fly_theory.claim_text import claim_from_text
 from fly_theory.errors import InvalidInput, ParameterError, UnknownName
+from fly_theory.parameters import Interval, parameter
 from fly_theory.search import drawn, smallest
 from fly_theory.strategies import distributions, pairs
 from tests.invariants import faulty_rules as faulty
@@ -319,6 +320,16 @@ def test_a_file_that_cannot_be_imported_is_bad_input(tmp_path):
     (tmp_path / "broken.py").write_text("import fly_theory\nraise SystemError('oh')\n")
     with pytest.raises(InvalidInput, match="SystemError: oh"):
         ft.check(f"{tmp_path}/broken.py:Rule")
+
+
+def test_a_parameter_of_one_value_leaves_monotonicity_undecided():
+    @dataclass(frozen=True)
+    class Loosest(faulty.Greedy):
+        share: Fraction = parameter(Interval(0, 1), "kept share of the draft", default=1)
+
+    report = ft.check(Loosest(), [claims.MonotoneIn("share", "smaller")], cases=5)
+    assert report.conclusion == "undecided"
+    assert "no second value of 'share'" in report["acceptance and TV grow as share gets smaller"].detail
 
 
 @pytest.mark.parametrize("own", [lambda self: (claims.Lossless(),), claims.Lossless()], ids=["a method", "one claim"])

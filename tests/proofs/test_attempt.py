@@ -34,6 +34,35 @@ class Halfway(Rule):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AtMost(Rule):
+    """Accept up to a multiple of the target, of which no value is typical."""
+
+    factor: Number = parameter(Interval(1, None), "how much more likely a token may become")
+
+    def verdict(self, p, q):
+        return Verdict(array_namespace(p, q).minimum(q, scalar(self.factor, p) * p), positive_part(p - q))
+
+
+class Rooted(Rule):
+    """Accept the geometric mean, which is irrational."""
+
+    def verdict(self, p, q):
+        xp = array_namespace(p, q)
+        return Verdict(xp.minimum(q, xp.sqrt(p * q)), positive_part(p - q))
+
+
+class Unwritten(Rule):
+    """No verdict at all."""
+
+
+class Halved(Rule):
+    """One array, which over two tokens can be taken for two."""
+
+    def verdict(self, p, q):
+        return array_namespace(p, q).minimum(p, q)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Product(Rule):
     """Accept p q, redraw from p (1 - q): one sample of the target, matched."""
 
@@ -83,6 +112,30 @@ def test_a_claim_that_fails_only_at_small_parameters_is_refuted_there():
     proof = attempt(ft.Lenience, claim_about("ceiling:7"), text="ceiling:7")
     assert proof.outcome == "refuted"
     assert Fraction(proof.witness.rule.partition("l=")[2]) < Fraction(1, 7)
+
+
+@pytest.mark.parametrize("text", ["lossless", "ceiling:factor/2"])
+def test_parameters_without_typical_values_are_found_by_the_solver(text):
+    witness = attempt(AtMost, claim_about(text), text=text).witness
+    p, q = witness.inputs["p"], witness.inputs["q"]
+    factor = Fraction(witness.rule.partition("factor=")[2])
+    limit = factor / 2 if "factor" in text else 1
+    kept = [min(b, factor * a) for a, b in zip(p, q, strict=True)]
+    lacking = [max(a - b, 0) for a, b in zip(p, q, strict=True)]
+    out = [m + (1 - sum(kept)) * r / (sum(lacking) or 1) for m, r in zip(kept, lacking, strict=True)]
+    assert witness.found["out"] == tuple(out)
+    assert any(o > limit * x for o, x in zip(witness.found["out"], p, strict=True))
+
+
+def test_an_irrational_counterexample_is_shown_in_decimals():
+    witness = attempt(Rooted(), claim_about("lossless"), text="lossless").witness
+    assert witness.inputs["p"] == (Fraction(1, 2), Fraction(1, 2))
+    assert witness.found["acceptance"] == pytest.approx(0.5**0.5)
+
+
+@pytest.mark.parametrize("rule", [Unwritten(), Halved()])
+def test_what_is_no_rule_is_not_refuted(rule):
+    assert attempt(rule, claim_about("lossless"), text="lossless").outcome == "unknown"
 
 
 def test_the_largest_probability_is_known_to_be_positive():
