@@ -120,7 +120,10 @@ class Explored(Judge):
             leaf = draws.leaf(nothing)
             if leaf.rounded and leaf.probability < ROUNDING:
                 return ()
-            self._confirm(case, inputs, leaf)
+            try:
+                self._confirm(case, inputs, leaf)
+            except CallFailed as again:  # what was interrupted may raise from then on: a half-made import, a held lock
+                raise again if failed.raised else failed from None
             raise NotExact(failed.what) from failed
 
     def _confirm(self, case: Case, inputs: Inputs, leaf: Leaf[Text]) -> None:

@@ -13,6 +13,8 @@ __all__ = ["Answers"]
 _ALMOST_ONE = Fraction(999, 1000)
 # Coins that keep, that reject, and that redraw from either end.
 _COINS = ((0, 0), (Fraction(1, 2), Fraction(1, 2)), (_ALMOST_ONE, 0), (_ALMOST_ONE, _ALMOST_ONE))
+_WANTED = "arrays of the shape of p and q"
+_WRITTEN = ", written against the array API: xp = array_namespace(p, q), then xp.minimum, xp.where, xp.sum, xp.astype"
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ class Answers(Invariant):
             case.sample(tokens, case.array([[coins] * len(drafted) for coins in _COINS]))
         except RuleFailure as failure:
             if not (isinstance(failure.__cause__, ZeroResidualError) and _has_no_residual(case)):
-                return Violation("the answer", got=str(failure), expected="arrays of the shape of p and q")
+                misread = case.is_exact and isinstance(failure.__cause__, TypeError | AttributeError)
+                return Violation("the answer", str(failure), _WANTED + _WRITTEN if misread else _WANTED)
         return None
 
 

@@ -297,6 +297,20 @@ def test_errors_are_laid_at_the_verifiers_door(verifier, said):
     json.loads(report.to_json())
 
 
+def test_what_an_interruption_leaves_behind_is_not_blamed():
+    loaded = []
+
+    def imports_at_the_first_call(target_probs, draft_probs, draft_tokens, rng):
+        if not loaded:
+            loaded.append("half")
+            time.sleep(60)
+        msg = "partially initialized module"
+        raise ImportError(msg)
+
+    report = ft.conformance(imports_at_the_first_call, ["1/4", "3/4"], target=["1/2", "1/2"], call_seconds=0.2)
+    assert report["runs"].detail == "did not return within 0.2 s"
+
+
 def test_what_is_wrong_with_the_draft_law_is_said_of_a_crash_too():
     report = ft.conformance(lambda *_: 1 / 0, ["1/2", "1/2"], told=["1/4", "1/4"], target=["1/2", "1/2"], length=1)
     assert report.verdict == "invalid"

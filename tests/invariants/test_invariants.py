@@ -195,6 +195,16 @@ def test_every_claim_of_every_rule_has_an_invariant_of_the_same_name():
             assert of_claim(claim).name == str(claim)
 
 
+def test_a_rule_written_for_numpy_alone_is_told_how_to_write_it():
+    class ForNumpy(faulty.Sound):
+        def verdict(self, p, q):
+            return np.minimum(p, q), np.maximum(p - q, 0)
+
+    violation = invariants.Answers().examine(ForNumpy(), P, Q)
+    assert "ufuncs" in violation.got
+    assert "array_namespace(p, q)" in violation.expected
+
+
 def test_what_cannot_be_judged_is_an_error():
     class Unheard(claims.Claim):
         pass
