@@ -34,7 +34,9 @@ class Axis:
     @classmethod
     def through(cls, points: Any, *, is_exact: bool) -> "Axis":
         """The axis whose intervals end at those points inside [0, 1] that rounding does not blur."""
-        blur, edges, coins = 0 if is_exact else _ROUNDING, [0], []
+        blur = 0 if is_exact else _ROUNDING
+        edges: list[Any] = [0]
+        coins: list[Any] = []
         for point in sorted(points):
             if edges[-1] + blur < point < 1 - blur:
                 edges.append(point)
