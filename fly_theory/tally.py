@@ -42,10 +42,10 @@ def result(tally: Tally, proof: str | None, witness: Witness | None, *, asked: b
     if witness is not None:
         detail = f"although {proof} says it is proved" if proof else "" if asked else _briefly(witness)
         return Result(name, "refuted", cases, witness if asked else None, detail, asked)
-    if proof is not None:
-        return Result(name, "proved", cases, detail=f"{proof}; held on {cases} cases", asked=asked)
     if tally.undecided:
         return Result(name, "undecided", cases, detail=tally.undecided, asked=asked)
+    if proof is not None:
+        return Result(name, "proved", cases, detail=f"{proof}; held on {cases} cases", asked=asked)
     return Result(name, "held" if cases else "not applicable", cases, asked=asked)
 
 
