@@ -44,7 +44,7 @@ def replay(
     ] = True,
     tail: Annotated[
         float | None,
-        typer.Option(help="Sum tokens of up to this joint mass p + q a row; figures become certified intervals."),
+        typer.Option(help="Sum tokens of up to this joint mass (p + q)/2 a row; figures become certified intervals."),
     ] = None,
     workers: Annotated[int, typer.Option(help="Processes that share the shards of the trace.")] = 1,
     ray: Annotated[bool, typer.Option("--ray", help="Spread the shards over a Ray cluster instead.")] = False,

@@ -132,12 +132,18 @@ class Evaluator:
 
 def evaluator(plan: Plan) -> Evaluator:
     """An evaluator for a plan; one that compiles is kept for the next shard, with what it compiled."""
-    return _kept(pickle.dumps(plan)) if plan.compiled else Evaluator(plan)
+    if not plan.compiled:
+        return Evaluator(plan)
+    try:
+        return _kept(pickle.dumps(plan))
+    except (pickle.PicklingError, AttributeError, TypeError):
+        # A rule that cannot be sent to another process: the plan is the same object for every shard.
+        return _kept(plan)
 
 
 @lru_cache(maxsize=1)
-def _kept(plan: bytes) -> Evaluator:
-    return Evaluator(pickle.loads(plan))
+def _kept(plan: bytes | Plan) -> Evaluator:
+    return Evaluator(pickle.loads(plan) if isinstance(plan, bytes) else plan)
 
 
 def _fetched(found: list[Values]) -> list[Values]:

@@ -30,7 +30,7 @@ class Plan:
     bounded
         Whether figures of token-level rules are intervals, some tokens being unseen.
     tail
-        The joint mass p + q in each row of the tokens that are left unseen where whole rows are bounded.
+        The joint mass (p + q)/2 in each row of the tokens that are left unseen where whole rows are bounded.
     compiled
         Whether the exact evaluation of token-level rules is compiled (see `compilation.worth_compiling`).
     """

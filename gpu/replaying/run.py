@@ -85,9 +85,9 @@ def replay(
         named, or none (False). With `zero_residual` among them, a rule that has nothing to redraw from in some rows is
         reported instead of refused, and those rows are left out of what depends on its output.
     tail
-        Tokens of a joint mass p + q up to this, in each row, are summed by their ratio of q to p and not evaluated one
-        by one; every figure of a token-level rule is then an interval that certainly contains the exact one. By default
-        every token is evaluated.
+        Tokens of a joint mass (p + q)/2 up to this, in each row, are summed by their ratio of q to p and not evaluated
+        one by one; every figure of a token-level rule is then an interval that certainly contains the exact one. By
+        default every token is evaluated.
         On a top-k trace figures are such intervals in any case. No failure modes are looked for then.
     out
         Folder for results.json, results.parquet and report.html; nothing is written without it.

@@ -162,7 +162,7 @@ def _notes(trace: Trace, settings: ReplaySettings, draft: Tally, mismatch: str |
 def _unseen(trace: Trace, plan: Plan) -> Iterator[str]:
     """What to say where not every token is evaluated."""
     if plan.tail is not None:
-        left = f"Tokens of a joint mass p + q up to {plan.tail:g} in each row are summed by their ratio of q to p"
+        left = f"Tokens of a joint mass (p + q)/2 up to {plan.tail:g} in each row are summed by their ratio of q to p"
     elif isinstance(trace, TopKTrace):
         left = f"The trace holds the {trace.top_k} most probable tokens of each row and the mass of the others"
     else:

@@ -258,6 +258,24 @@ def test_a_block_is_evaluated_alike_whatever_came_before_it() -> None:
         assert all(torch.equal(ours[name], alone[name]) for name in alone)
 
 
+@pytest.mark.usefixtures("uncompiled")
+def test_an_evaluator_that_compiles_is_kept_for_the_next_shard(tmp_path: Path) -> None:
+    """Also with a rule of a file, which no other process can be sent."""
+    (tmp_path / "own.py").write_text(
+        "from fly_theory.arrays import array_namespace\n"
+        "from fly_theory.rules.base import Rule, Verdict\n\n\n"
+        "class Own(Rule):\n"
+        "    name = 'own'\n\n"
+        "    def verdict(self, p, q):\n"
+        "        accepted = array_namespace(p, q).minimum(p, q)\n"
+        "        return Verdict(accepted=accepted, residual=p - accepted)\n"
+    )
+    for spec in ("lossless", f"{tmp_path / 'own.py'}:Own"):
+        of_shard = plan(spec, compiled=True)
+        assert evaluation.evaluator(of_shard) is evaluation.evaluator(of_shard)
+        assert_close(evaluation.evaluator(of_shard)(block()), Evaluator(plan("lossless"))(block()))
+
+
 def test_long_traces_are_worth_compiling() -> None:
     assert not worth_compiling(48 * 8, 49_152)
     assert worth_compiling(10**6, 49_152)

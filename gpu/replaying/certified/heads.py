@@ -103,7 +103,7 @@ def _lines(known: Tensor, left: Tensor, right: Tensor) -> Lines:
 
 
 def cells_of_rows(p: Tensor, q: Tensor, tokens: Tensor, tail: float) -> Cells:
-    """Rows known in full, p and q (R, V) in float64, of which a tail with p + q of at most `tail` is only summed.
+    """Rows known in full, p and q (R, V) in float64, of which a tail with (p + q)/2 of at most `tail` is only summed.
 
     Heads are the draft tokens (R,), the most probable token of each model, and all but those of smallest max(p, q).
     """
@@ -140,7 +140,7 @@ def _seen(p: Tensor, q: Tensor, tail: float) -> Tensor:
     """
     weight = torch.maximum(p, q)
     level = (weight.view(torch.int64) >> _LEVEL_BITS).sub_(_LOWEST >> _LEVEL_BITS).clamp_(min=0)
-    masses = torch.zeros(p.shape[0], _LEVELS + 1, dtype=p.dtype, device=p.device).scatter_add_(-1, level, p + q)
+    masses = torch.zeros(p.shape[0], _LEVELS + 1, dtype=p.dtype, device=p.device).scatter_add_(-1, level, (p + q) / 2)
     lowest = (masses.cumsum(-1) <= tail).sum(-1, keepdim=True)
     return (level >= lowest) & (weight > 0)
 
