@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
+import numpy as np
+
 from fly_theory.arrays import Number, as_fraction
 from fly_theory.errors import ParameterError
 
@@ -148,7 +150,7 @@ class Parametrised:
     """Base of frozen dataclasses whose fields were declared with `parameter`; values are validated on construction."""
 
     def __post_init__(self) -> None:
-        """Refuse values outside their domains.
+        """Take numbers of numpy as the plain ones that they are, and refuse values outside their domains.
 
         Raises
         ------
@@ -157,6 +159,9 @@ class Parametrised:
         """
         for declared in parameters(type(self)):
             value = getattr(self, declared.name)
+            if isinstance(value, np.generic):
+                value = value.item()
+                object.__setattr__(self, declared.name, value)
             if not declared.domain.contains(value):
                 shown = f"{spec_name(type(self))}: {declared.name}={value!r}"
                 msg = f"{shown} is outside its domain {declared.domain} ({declared.help})"

@@ -29,7 +29,7 @@ def test_a_spec_makes_the_same_rule_with_the_same_spec(rule):
     assert again.spec == rule.spec
 
 
-@pytest.mark.parametrize("one", [1, 1.0, Fraction(1), np.float64(1)])
+@pytest.mark.parametrize("one", [1, 1.0, Fraction(1), np.float64(1), np.float32(1), np.int64(1)])
 def test_equal_rules_have_equal_specs(one):
     assert ft.Lenience(l=one).spec == ft.rule("lenience:l=1").spec == "lenience:l=1"
     assert ft.Threshold(single=one).spec == "threshold:single=1,acc=1"
@@ -37,6 +37,13 @@ def test_equal_rules_have_equal_specs(one):
 
 def test_a_float_of_numpy_means_the_decimal_it_prints_as():
     assert ft.Lenience(l=np.float64(0.4)).exact("l") == Fraction(2, 5)
+
+
+def test_numbers_of_numpy_are_plain_parameters():
+    (n,) = np.arange(3, 4)
+    assert ft.rule("sample-match:n=3") == ft.SampleMatch(n=n)
+    assert type(ft.SampleMatch(n=n).n) is int
+    assert type(ft.Lenience(l=np.float32(0.5)).l) is float
 
 
 def test_rules_from_a_file(tmp_path):

@@ -146,8 +146,8 @@ def tv_distribution(replay: Replay) -> Figure:
             row = shares[number]
             ax.bar([zero, *edges[:-1]], row, [0.3, *np.diff(edges)], align="edge", color=SERIES[0], edgecolor="white")
             if row[0]:
-                _beside(ax, f"{row[0]:.0%}", (zero - 0.05, 0.5), ax.get_xaxis_transform(), ha="right")
-            _beside(ax, f"{large[number]:.0%} ≥ {_LARGE_TV:g}", (1.01, 0.5), ax.transAxes, ha="left")
+                _beside(ax, _percent(row[0]), (zero - 0.05, 0.5), ax.get_xaxis_transform(), ha="right")
+            _beside(ax, f"{_percent(large[number])} ≥ {_LARGE_TV:g}", (1.01, 0.5), ax.transAxes, ha="left")
             name = result.spec if len(result.spec) <= _WIDEST_NAME else result.spec.replace(":", ":\n", 1)
             ax.set_ylabel(f"{number + 1}  {name}", rotation=0, ha="right", va="center", parse_math=False)
             ax.set_yticks([])
@@ -159,6 +159,11 @@ def tv_distribution(replay: Replay) -> Figure:
         axes[-1].set_xticks([zero + 0.15, *decades], ["0", *(f"$10^{{{d}}}$" for d in decades[:-1]), "1"])
         axes[-1].set_xlabel("TV(p, out) at a position; height: share of positions, one scale for all but that of zero")
     return figure
+
+
+def _percent(share: float) -> str:
+    """A share that is not nothing is not 0 %."""
+    return "<1%" if 0 < share < 0.005 else f"{share:.0%}"
 
 
 def _beside(ax: Axes, text: str, place: tuple[float, float], transform: Transform, *, ha: str) -> None:

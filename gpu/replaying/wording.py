@@ -107,7 +107,8 @@ def consistency(found: Consistency) -> str:
 def setting(replay: Replay) -> str:
     """One line: what was replayed, and at which law."""
     return (
-        f"{replay.positions} positions in {len(replay.trace)} blocks of {replay.trace.draft_length} draft tokens, "
+        f"{_counted(replay.positions, 'position')} in {_counted(len(replay.trace), 'block')} of "
+        f"{_counted(replay.trace.draft_length, 'draft token')}, "
         f"{conditions(replay.trace, replay.settings, replay.prompts)}"
     )
 
@@ -115,10 +116,11 @@ def setting(replay: Replay) -> str:
 def conditions(trace: Trace, settings: ReplaySettings, prompts: int) -> str:
     """Prompts, vocabulary, temperature and warpers."""
     warpers = "".join(f", {name.replace('_', '-')} {value:g}" for name, value in settings.warpers.items())
-    return (
-        f"{prompts} prompt{'s' if prompts > 1 else ''}, V = {trace.vocabulary}, "
-        f"temperature {settings.temperature:g}{warpers}"
-    )
+    return f"{_counted(prompts, 'prompt')}, V = {trace.vocabulary}, temperature {settings.temperature:g}{warpers}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def models(trace: Trace) -> str:

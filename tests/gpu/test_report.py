@@ -263,20 +263,20 @@ def _same(number: int, target: torch.Tensor, draft: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "specs"),
+    ("made", "specs", "size"),
     [
-        ({"count": 1, "k": 1, "v": 2}, ["lossless"]),
-        ({"count": 3, "edit": _same}, ["lossless", "lenience:l=0.5", "min-p:base=1"]),
-        ({"count": 4, "temperature": 0}, ["lossless", "cos:w=0.5", "typical"]),
-        ({"count": 4, "edit": _same}, [f"lenience:l={l / 50}" for l in range(1, 31)]),
+        ({"count": 1, "k": 1, "v": 2}, ["lossless"], "1 position in 1 block of 1 draft token, 1 prompt,"),
+        ({"count": 3, "edit": _same}, ["lossless", "lenience:l=0.5", "min-p:base=1"], "positions in 3 blocks of"),
+        ({"count": 4, "temperature": 0}, ["lossless", "cos:w=0.5", "typical"], "3 prompts,"),
+        ({"count": 4, "edit": _same}, [f"lenience:l={l / 50}" for l in range(1, 31)], "positions in 4 blocks of"),
     ],
     ids=["one position", "draft equals target", "greedy", "thirty settings"],
 )
-def test_extreme_traces_have_a_page_too(tmp_path: Path, made: dict, specs: list[str]) -> None:
+def test_extreme_traces_have_a_page_too(tmp_path: Path, made: dict, specs: list[str], size: str) -> None:
     gpu.replay(traces.write(tmp_path / "trace", **made), specs, out=tmp_path / "out")
     structure = Structure((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
     assert structure.open == []
-    assert all(spec in "".join(structure.text) for spec in specs)
+    assert all(text in "".join(structure.text) for text in (*specs, size))
     assert not re.search(r"\bnan\b", "".join(structure.text))
 
 
