@@ -40,6 +40,7 @@ class Evaluator:
         self._checked = detectors is None or not detectors.report_stuck
         self._most_rows: int | None = None
         self._rooms: Tensor | None = None
+        self._compiles = plan.compiled
         self._compiled: dict[tuple[tuple[int, ...], int], Stage] = {}
 
     def __call__(self, block: TraceBlock) -> list[Values]:
@@ -107,7 +108,7 @@ class Evaluator:
 
     def _run(self, numbers: tuple[int, ...], stage: Stage, *arguments: Tensor) -> Any:
         """Run the stage of some rules, or of the pair, compiled for these shapes if the plan asks for it."""
-        if not self._plan.compiled:
+        if not self._compiles:
             return stage(*arguments)
         key = numbers, len(arguments[-1])
         if key not in self._compiled:
@@ -125,8 +126,11 @@ class Evaluator:
                 raise
             prepared = stage
             if len(numbers) <= 1:
-                what = self._plan.rules[numbers[0]].spec if numbers else "the distances of the draft"
+                what = self._plan.rules[numbers[0]].spec if numbers else "all rules"
                 self.notes.add(f"Not compiled, and so slower: {what} ({_first_line(error)}).")
+            if not numbers:
+                # The pair asks for nothing that rules do not ask for: no other stage would fare better.
+                self._compiles = False
         return partial(self._one_by_one, numbers) if prepared is stage and len(numbers) > 1 else prepared
 
 

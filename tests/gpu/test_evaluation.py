@@ -103,14 +103,18 @@ def test_what_cannot_be_traced_is_evaluated_as_it_is() -> None:
 
 
 def test_a_machine_without_a_compiler_evaluates_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = []
+
     def broken(*_: Any, **__: Any) -> None:
+        tries.append(None)
         msg = "no C++ compiler found\nmore about it"
         raise RuntimeError(msg)
 
     monkeypatch.setattr(torch._inductor, "compile", broken)
-    fast = Evaluator(plan("lossless", compiled=True))
-    assert_close(fast(block()), Evaluator(plan("lossless"))(block()))
-    assert "Not compiled, and so slower: lossless (no C++ compiler found)." in fast.notes
+    fast, plain = (Evaluator(plan("lossless", "cos:w=0.5", compiled=compiled)) for compiled in (True, False))
+    assert_close(fast(block()), plain(block()))
+    assert fast.notes == {"Not compiled, and so slower: all rules (no C++ compiler found)."}
+    assert len(tries) == 1
 
 
 @pytest.mark.usefixtures("uncompiled")
