@@ -5,7 +5,7 @@ from rich.text import Text
 
 from fly_theory.cli.output import table
 from gpu.draft_sources.comparison import Comparison, SourceResult
-from gpu.replaying.wording import half_width, number
+from gpu.replaying.wording import counted, half_width, number
 
 __all__ = ["summary"]
 
@@ -22,10 +22,9 @@ _HEADINGS = (
 
 def summary(comparison: Comparison) -> list[str | Table]:
     """What was compared, a row a source, and the notes."""
-    prompts = f"{comparison.prompts} prompt{'s' if comparison.prompts > 1 else ''}"
     head = (
-        f"{comparison.tokens} tokens that the target wrote after {prompts}; a drafter call costs "
-        f"{comparison.draft_cost:.3g} target steps\n"
+        f"{counted(comparison.tokens, 'token')} that the target wrote after {counted(comparison.prompts, 'prompt')}; "
+        f"a drafter call costs {comparison.draft_cost:.3g} target steps\n"
     )
     rows = [[Text(source.name, style="bold"), *_cells(source)] for source in comparison.sources]
     notes = [f"• {note}" for note in comparison.notes]

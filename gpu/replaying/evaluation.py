@@ -11,7 +11,7 @@ from torch import Tensor
 from fly_theory.errors import FlyTheoryError
 from gpu.replaying.compilation import compiled
 from gpu.replaying.measures import UNDEFINED, Pair, measure_draft, measure_rows, of_block
-from gpu.replaying.plan import Plan
+from gpu.replaying.plan import NOT_PORTABLE, Plan
 from gpu.trace import TraceBlock
 
 __all__ = ["Evaluator", "evaluator"]
@@ -140,8 +140,8 @@ def evaluator(plan: Plan) -> Evaluator:
         return Evaluator(plan)
     try:
         return _kept(pickle.dumps(plan))
-    except (pickle.PicklingError, AttributeError, TypeError):
-        # A rule that cannot be sent to another process: the plan is the same object for every shard.
+    except NOT_PORTABLE:
+        # The plan is the same object for every shard.
         return _kept(plan)
 
 

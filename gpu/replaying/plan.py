@@ -1,5 +1,6 @@
 """What a replay evaluates, apart from the blocks it is evaluated on."""
 
+import pickle
 from dataclasses import dataclass
 
 from fly_theory.rules.base import Rule
@@ -8,7 +9,10 @@ from gpu.replaying.modes import Detectors, Level, Mode
 from gpu.replaying.on_blocks.setting import BlockSetting
 from gpu.replaying.settings import ReplaySettings
 
-__all__ = ["Plan"]
+__all__ = ["NOT_PORTABLE", "Plan"]
+
+NOT_PORTABLE = (pickle.PicklingError, AttributeError, TypeError)
+"""What pickling a plan raises if one of its rules, of a file for instance, exists in this process alone."""
 
 
 @dataclass(frozen=True)

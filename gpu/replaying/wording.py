@@ -10,7 +10,9 @@ from gpu.trace import Trace
 
 __all__ = [
     "certified",
+    "conditions",
     "consistency",
+    "counted",
     "elsewhere",
     "half_width",
     "interval",
@@ -107,8 +109,8 @@ def consistency(found: Consistency) -> str:
 def setting(replay: Replay) -> str:
     """One line: what was replayed, and at which law."""
     return (
-        f"{_counted(replay.positions, 'position')} in {_counted(len(replay.trace), 'block')} of "
-        f"{_counted(replay.trace.draft_length, 'draft token')}, "
+        f"{counted(replay.positions, 'position')} in {counted(len(replay.trace), 'block')} of "
+        f"{counted(replay.trace.draft_length, 'draft token')}, "
         f"{conditions(replay.trace, replay.settings, replay.prompts)}"
     )
 
@@ -116,10 +118,11 @@ def setting(replay: Replay) -> str:
 def conditions(trace: Trace, settings: ReplaySettings, prompts: int) -> str:
     """Prompts, vocabulary, temperature and warpers."""
     warpers = "".join(f", {name.replace('_', '-')} {value:g}" for name, value in settings.warpers.items())
-    return f"{_counted(prompts, 'prompt')}, V = {trace.vocabulary}, temperature {settings.temperature:g}{warpers}"
+    return f"{counted(prompts, 'prompt')}, V = {trace.vocabulary}, temperature {settings.temperature:g}{warpers}"
 
 
-def _counted(number: int, what: str) -> str:
+def counted(number: int, what: str) -> str:
+    """So many of something, in the plural unless it is one."""
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 

@@ -17,6 +17,8 @@ from proofs.derivation import Derivation, implies
 from proofs.lemmas import Reading
 from proofs.theorem import Subject, theorem
 
+_LAW_IN_TEX = r"\mathrm{out} = q - r + p \sum r,\qquad r = \frac{q - m}{1 - p}"
+
 
 def _n_times(rule: object) -> Ceiling:
     return Ceiling(rule.n, "n")  # type: ignore[attr-defined]
@@ -54,7 +56,7 @@ def sample_match_ratio(d: Derivation) -> None:
 @theorem(
     "sample-match-law",
     "matching any of n samples of the target replaces a share r of the draft by the target",
-    r"\mathrm{out} = q - r + p \sum r,\qquad r = \frac{q - m}{1 - p}",
+    _LAW_IN_TEX,
     Subject("sample-match", _law),
 )
 def sample_match_law(d: Derivation) -> None:
@@ -103,7 +105,7 @@ def threshold_ratio(d: Derivation) -> None:
 @theorem(
     "threshold-law",
     "SGLang's thresholds replace a share r of the draft by the target",
-    r"\mathrm{out} = q - r + p \sum r,\qquad r = \frac{q - m}{1 - p}",
+    _LAW_IN_TEX,
     Subject("threshold", _law),
 )
 def threshold_law(d: Derivation) -> None:

@@ -16,7 +16,7 @@ import torch
 
 from fly_theory.errors import InvalidInput, WorkerLost
 from gpu.replaying.executors.task import RETRIES, tally_shard
-from gpu.replaying.plan import Plan
+from gpu.replaying.plan import NOT_PORTABLE, Plan
 from gpu.replaying.tallying import Tallies
 from gpu.trace import Trace
 
@@ -90,7 +90,7 @@ class ProcessPool:
 def _check_portable(plan: Plan) -> None:
     try:
         pickle.dumps(plan)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
+    except NOT_PORTABLE as error:
         msg = (
             f"a rule cannot be sent to another process: {error}. Its class has to be importable by name, "
             "package.module:Rule instead of file.py:Rule; or use workers=1"
